@@ -1,0 +1,248 @@
+"""Steps per second, honestly: everything in turns within one run, against the emulator's own speed.
+
+The limit is one process per core that only steps emulators, without looking at a screen or talking to anyone.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import multiprocessing
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import ale_py
+import gymnasium
+import numpy as np
+from ale_py import Action, ALEInterface, AtariVectorEnv, roms
+from gymnasium.vector import AsyncVectorEnv
+
+from fastpong.config import Config
+from fastpong.games import Games, usable_cores
+from fastpong.train import versions
+from fastpong.trainer import STAGES, Trainer
+
+Measure = Callable[[float], float]
+"""Runs for about so many seconds and returns steps per second."""
+
+NAMES = {
+    "limit": "the emulator alone, one process per core",
+    "games": "fastpong's games, random actions",
+    "train": "fastpong's whole training loop",
+    "stock_async": "AsyncVectorEnv over gym.make('ALE/Pong-v5')",
+    "ale_vector": "ale-py's AtariVectorEnv, 84×84",
+    "ale_vector_native": "ale-py's AtariVectorEnv, 210×160",
+}
+
+
+def bench(config: Config, workers: int | None, seconds: float, rounds: int) -> dict[str, Any]:
+    """Measure the speeds of `NAMES` in turns.
+
+    Parameters
+    ----------
+    config : Config
+        Settings of the games and of the training loop.
+    workers : int or None
+        Game subprocesses.
+    seconds : float
+        Length of each measurement.
+    rounds : int
+        Measurements of each; the first, uncounted one settles caches and emulators.
+
+    Returns
+    -------
+    dict
+        Medians in steps/s by the names of `NAMES`; ``ratios`` to the limit (medians of the ratios within a round);
+        ``stages`` of the training loop in µs per step; all ``rounds``; and the ``machine``.
+    """
+    with contextlib.ExitStack() as stack:
+        # Those that fork a process per game come first, before this process has any thread.
+        measures: dict[str, Measure] = {}
+        measures["stock_async"] = _stock_async(stack, config)
+        measures["limit"] = _limit(stack, config)
+        measures["ale_vector"] = _ale_vector(stack, config, 84, 84)
+        measures["ale_vector_native"] = _ale_vector(stack, config, 210, 160)
+        measures["games"] = _games(stack, config, workers)
+        measures["train"], trainer = _train(stack, config, workers)
+        speeds: dict[str, list[float]] = {name: [] for name in NAMES}
+        for number in range(rounds + 1):
+            _progress(f"round {number} of {rounds}" if number else "warming up")
+            for name in NAMES:
+                if number == 0:
+                    measures[name](max(seconds, 6.0 if name in ("games", "train") else 1.0))
+                    trainer.seconds = dict.fromkeys(STAGES, 0.0)
+                    trained_before = trainer.tally.steps
+                else:
+                    speeds[name].append(measures[name](seconds))
+        steps = trainer.tally.steps - trained_before
+        stages = {stage: round(1e6 * spent / steps, 3) for stage, spent in trainer.seconds.items()}
+    medians = {name: round(statistics.median(values), 1) for name, values in speeds.items()}
+    ratios = {
+        name: round(statistics.median(a / b for a, b in zip(values, speeds["limit"], strict=True)), 4)
+        for name, values in speeds.items()
+    }
+    return {
+        **medians,
+        "ratios": ratios,
+        "stages": stages,
+        "rounds": {name: [round(value, 1) for value in values] for name, values in speeds.items()},
+        "settings": {**dataclasses.asdict(config), "seconds": seconds},
+        "machine": {"processor": _processor(), **versions()},
+    }
+
+
+def table(results: dict[str, Any]) -> str:
+    """Results of `bench` as text."""
+    lines = [f"{'steps/s':>9} {'of limit':>9}"]
+    for name, text in NAMES.items():
+        lines.append(f"{results[name]:>9,.0f} {results['ratios'][name]:>9.2f}  {name:<18} {text}")
+    lines.append("")
+    lines.append("µs per step of the training process, by stage:")
+    lines.append("   ".join(f"{stage} {value:.2f}" for stage, value in results["stages"].items()))
+    machine = results["machine"]
+    lines.append(f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}")
+    return "\n".join(lines)
+
+
+def _limit(stack: contextlib.ExitStack, config: Config) -> Measure:
+    context: Any = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
+    cores = min(usable_cores(), config.envs)
+    pipes = []
+    for core in range(cores):
+        ours, theirs = context.Pipe()
+        games = len(range(core, config.envs, cores))
+        process = context.Process(
+            target=_emulate, args=(theirs, games, config.frame_skip, config.sticky, core), daemon=True
+        )
+        process.start()
+        theirs.close()
+        pipes.append(ours)
+        stack.callback(process.join)
+        stack.callback(ours.close)
+    for pipe in pipes:
+        pipe.recv()
+
+    def measure(seconds: float) -> float:
+        for pipe in pipes:
+            pipe.send(seconds)
+        return float(sum(pipe.recv() for pipe in pipes))
+
+    return measure
+
+
+def _emulate(pipe: Any, games: int, frame_skip: int, sticky: float, seed: int) -> None:
+    """Body of a process of the limit: step some emulators with random actions, and nothing else."""
+    ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    rom = roms.get_rom_path("pong")
+    assert rom is not None  # it is part of the ale-py package
+    emulators = []
+    for game in range(games):
+        emulator = ALEInterface()
+        emulator.setInt("random_seed", 1000 * seed + game)
+        emulator.setInt("frame_skip", frame_skip)
+        emulator.setFloat("repeat_action_probability", sticky)
+        emulator.loadROM(rom)
+        emulators.append(emulator)
+    rng = np.random.default_rng(seed)
+    choices = (Action.RIGHT, Action.LEFT)
+    pipe.send("ready")
+    with contextlib.suppress(EOFError):
+        while True:
+            seconds = pipe.recv()
+            steps, start = 0, time.perf_counter()
+            while (now := time.perf_counter()) < start + seconds:
+                for emulator, action in zip(emulators, rng.integers(0, 2, games).tolist(), strict=True):
+                    emulator.act(choices[action])
+                    if emulator.game_over():
+                        emulator.reset_game()
+                steps += games
+            pipe.send(steps / (now - start))
+
+
+def _games(stack: contextlib.ExitStack, config: Config, workers: int | None) -> Measure:
+    games = stack.enter_context(
+        Games(config.envs, workers, config.seed, config.frame_skip, config.sticky, config.actions)
+    )
+    games.reset()
+    rng = np.random.default_rng(0)
+
+    def measure(seconds: float) -> float:
+        steps, start = 0, time.perf_counter()
+        while time.perf_counter() < start + seconds:
+            for group, members in enumerate(games.groups):
+                games.recv(group)
+                games.send(group, rng.integers(0, config.actions, len(members), np.uint8))
+            steps += config.envs
+        for group in range(len(games.groups)):
+            games.recv(group)
+        return steps / (time.perf_counter() - start)
+
+    return measure
+
+
+def _train(stack: contextlib.ExitStack, config: Config, workers: int | None) -> tuple[Measure, Trainer]:
+    trainer = Trainer(
+        config,
+        stack.enter_context(Games(config.envs, workers, config.seed, config.frame_skip, config.sticky, config.actions)),
+    )
+    trainer.start()
+    trainer.warm_up()
+
+    def measure(seconds: float) -> float:
+        steps, start = trainer.tally.steps, time.perf_counter()
+        while time.perf_counter() < start + seconds:
+            trainer.advance()
+            trainer.learn_if_due()
+        for group in range(len(trainer.games.groups)):
+            trainer.games.recv(group)
+        return (trainer.tally.steps - steps) / (time.perf_counter() - start)
+
+    return measure, trainer
+
+
+def _stock_async(stack: contextlib.ExitStack, config: Config) -> Measure:
+    make = functools.partial(
+        gymnasium.make, "ALE/Pong-v5", frameskip=config.frame_skip, repeat_action_probability=config.sticky
+    )
+    env = AsyncVectorEnv([make] * config.envs)
+    stack.callback(env.close)
+    return _vector(env, config, [2, 3])
+
+
+def _ale_vector(stack: contextlib.ExitStack, config: Config, height: int, width: int) -> Measure:
+    env = AtariVectorEnv(
+        "pong", config.envs, frameskip=config.frame_skip, repeat_action_probability=config.sticky,
+        img_height=height, img_width=width, num_threads=usable_cores(),
+    )  # fmt: skip
+    stack.callback(env.close)
+    return _vector(env, config, [2, 3])
+
+
+def _vector(env: Any, config: Config, actions: list[int]) -> Measure:
+    env.reset(seed=config.seed)
+    rng = np.random.default_rng(0)
+
+    def measure(seconds: float) -> float:
+        steps, start = 0, time.perf_counter()
+        while time.perf_counter() < start + seconds:
+            _, _, terminated, truncated, _ = env.step(rng.choice(actions, config.envs))
+            # In NEXT_STEP mode a game's next transition is a no-op, which is not a step.
+            steps += config.envs - int(np.sum(terminated | truncated))
+        return steps / (time.perf_counter() - start)
+
+    return measure
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
+        for line in file:
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def _progress(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,220 @@
+"""The command line. Errors are one line on stderr and an exit code; there is no arithmetic here."""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+STARTED = time.perf_counter()  # before the slow imports, which belong to the time a user waits
+
+import click  # noqa: E402
+import typer  # noqa: E402
+
+from fastpong import __version__, config  # noqa: E402
+from fastpong.errors import FastpongError, UsageError  # noqa: E402
+
+app = typer.Typer(
+    help="Learn Atari Pong from pixels with policy gradients, on one ordinary computer.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+# What a resumed run may change: nothing that its results depend on.
+CHANGEABLE = ("target", "log_steps", "checkpoint_steps", "keep_checkpoints")
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        print(f"fastpong {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback when something fails.")] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def train(
+    envs: Annotated[int | None, typer.Option(help="Games played side by side. [default: 64]")] = None,
+    preset: Annotated[str | None, typer.Option(help=f"One of {', '.join(config.PRESETS)}. [default: karpathy]")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of everything. [default: 0]")] = None,
+    workers: Annotated[int | None, typer.Option(help="Game subprocesses. [default: one per core]")] = None,
+    run: Annotated[
+        Path | None, typer.Option("--run", help="Run folder. [default: a new one in runs/]", metavar="DIR")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the run's newest checkpoint.")] = False,
+    steps: Annotated[int | None, typer.Option(help="Stop at this many steps, over all games.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Stop after this many minutes.")] = None,
+    target: Annotated[float | None, typer.Option(help="Stop at this mean score of 100 games. [default: 18]")] = None,
+    batch_games: Annotated[int | None, typer.Option(help="Games that end before an update. [default: 10]")] = None,
+    config_file: Annotated[
+        Path | None, typer.Option("--config", help="Settings from a TOML file.", metavar="FILE")
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Any setting, see docs/settings.md.", metavar="KEY=VALUE")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as a JSON object.")] = False,
+) -> None:
+    """Train, and write settings, metrics and checkpoints to a run folder."""
+    from fastpong.checkpoint import RunFolder, read_metrics
+    from fastpong.games import check_workers
+    from fastpong.report import make_report
+
+    changes: dict[str, object] = {}
+    if config_file is not None:
+        changes |= config.read_toml(config_file)[0]
+    changes |= config.parse_assignments(set_ or [])
+    flags = {"envs": envs, "preset": preset, "seed": seed, "target": target, "batch_games": batch_games}
+    changes |= {name: value for name, value in flags.items() if value is not None}
+    if steps is not None and steps < 1:
+        raise UsageError(f"--steps must be 1 or more, not {steps}")
+    if minutes is not None and not minutes > 0:
+        raise UsageError(f"--minutes must be more than 0, not {minutes}")
+
+    if resume:
+        folder = RunFolder(run or _newest_run())
+        settings = folder.config()
+        for name, value in changes.items():
+            if config.check(name, value) != getattr(settings, name) and name not in CHANGEABLE:
+                raise UsageError(f"{name} is {getattr(settings, name)} in {folder.path} and cannot change to {value}")
+        settings = config.changed(settings, {k: v for k, v in changes.items() if k in CHANGEABLE})
+        check_workers(settings.envs, workers)
+    else:
+        settings = config.make_config(str(changes.pop("preset", "karpathy")), changes)
+        check_workers(settings.envs, workers)
+        folder = RunFolder(run or _new_run(settings.preset))
+
+    from fastpong.train import train as run_training
+    from fastpong.train import versions
+
+    if not resume:
+        folder.create(settings, {"command": " ".join(sys.argv[1:]), **versions()})
+    past = read_metrics(folder.metrics) if resume and folder.metrics.exists() else []
+    report = make_report(f"fastpong {__version__} · preset {settings.preset} · run {folder.path}", past)
+    try:
+        result = run_training(
+            settings, folder, report, workers=workers, resume=resume,
+            max_steps=steps, max_minutes=minutes, started=STARTED,
+        )  # fmt: skip
+    except FastpongError as error:
+        hint = f"; go on with: fastpong train --run {folder.path} --resume" if folder.checkpoints() else ""
+        raise type(error)(f"{error}{hint}") from error.__cause__
+    finally:
+        report.close()
+    summary: dict[str, Any] = {"reason": result.reason, "run": str(folder.path), **result.metrics}
+    if as_json:
+        print(json.dumps(summary))
+    else:
+        why = {
+            "target": f"the target of {settings.target:g} is reached",
+            "steps": "the limit of steps is reached",
+            "minutes": "the time is up",
+            "interrupted": "interrupted",
+        }[result.reason]
+        score = "no game finished" if summary["score"] is None else f"score {summary['score']:.2f}"
+        print(f"stopped, {why}: {score} after {summary['steps']:,} steps; all is saved in {folder.path}")
+    if result.reason == "interrupted":
+        raise typer.Exit(130)
+
+
+@app.command()
+def play(
+    checkpoint: Annotated[Path, typer.Argument(help="A checkpoint, a best.npz or a run folder.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Write a .gif or .mp4 film, or a .png sheet of pictures.", metavar="FILE")
+    ] = None,
+    terminal: Annotated[bool, typer.Option("--terminal", help="Show the game in this terminal.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the game.", min=0)] = 1_000_000,
+    max_steps: Annotated[int | None, typer.Option("--steps", help="Stop after this many steps.", min=1)] = None,
+    sticky: Annotated[float, typer.Option(help="Probability of a sticky action.", min=0.0, max=0.99)] = 0.25,
+    speed: Annotated[float, typer.Option(help="Times the speed of the real game.", min=0.01)] = 1.0,
+) -> None:
+    """Watch a trained agent: in a window, in the terminal, or as a file."""
+    from fastpong.play import play as run_play
+
+    score, steps = run_play(
+        checkpoint, out=out, terminal=terminal, seed=seed, max_steps=max_steps, sticky=sticky, speed=speed
+    )
+    print(f"agent {score[0]}, opponent {score[1]}, after {steps:,} steps" + (f"; written to {out}" if out else ""))
+
+
+@app.command()
+def bench(
+    envs: Annotated[int, typer.Option(help="Games played side by side.", min=1)] = 64,
+    seconds: Annotated[float, typer.Option(help="Length of each measurement.", min=0.1)] = 3.0,
+    rounds: Annotated[int, typer.Option(help="Rounds; medians are reported.", min=1)] = 5,
+    workers: Annotated[int | None, typer.Option(help="Game subprocesses. [default: one per core]")] = None,
+    preset: Annotated[str, typer.Option(help="Preset of the training loop.")] = "karpathy",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Measure steps per second: the emulator's limit, our games, training, and two other environments."""
+    from fastpong.bench import bench as run_bench
+    from fastpong.bench import table
+
+    results = run_bench(config.make_config(preset, {"envs": envs}), workers, seconds, rounds)
+    print(json.dumps(results) if as_json else table(results))
+
+
+@app.command()
+def plot(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, or metrics.jsonl files.", metavar="RUN…")],
+    out: Annotated[Path, typer.Option(help="The picture: .png, .svg or .pdf.", metavar="FILE")] = Path("curve.png"),
+) -> None:
+    """Draw learning curves."""
+    from fastpong.plot import plot as run_plot
+
+    run_plot(runs, out)
+    print(f"written to {out}")
+
+
+def _new_run(preset: str) -> Path:
+    number = 1
+    while (path := Path("runs") / f"{preset}-{number}").exists():
+        number += 1
+    return path
+
+
+def _newest_run() -> Path:
+    configs = sorted(Path("runs").glob("*/config.toml"), key=lambda path: path.stat().st_mtime)
+    if not configs:
+        raise UsageError("there is no run in runs/: name one with --run DIR")
+    return configs[-1].parent
+
+
+def main() -> None:
+    """Run the command line and exit with its code: 0, 1 (failed), 2 (wrong usage) or 130 (interrupted)."""
+    arguments = sys.argv[1:]
+    debug = "--debug" in arguments
+    arguments = [argument for argument in arguments if argument != "--debug"]  # allowed anywhere
+    try:
+        code = app(arguments, standalone_mode=False)
+    except (FastpongError, click.ClickException, OSError) as error:
+        if debug:
+            raise
+        usage = isinstance(error, UsageError | click.UsageError)
+        message = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        print(f"fastpong: {message}", file=sys.stderr)
+        code = 2 if usage else 1
+    except (KeyboardInterrupt, click.Abort):
+        if debug:
+            raise
+        print("fastpong: interrupted", file=sys.stderr)
+        code = 130
+    except Exception as error:
+        if debug:
+            raise
+        print(f"fastpong: {type(error).__name__}: {error} (a bug: --debug shows where)", file=sys.stderr)
+        code = 1
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+if __name__ == "__main__":
+    main()

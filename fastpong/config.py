@@ -1,0 +1,158 @@
+"""Every setting of a run: its meaning, unit and range, the presets, and TOML in and out."""
+
+import dataclasses
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fastpong.errors import UsageError
+
+Value = int | float | str | None
+
+
+def _setting(default: Value, text: str, low: float = -math.inf, high: float = math.inf, **extra: Any) -> Any:
+    return field(default=default, metadata={"help": text, "low": low, "high": high, **extra})
+
+
+@dataclass(frozen=True)
+class Config:
+    """Settings of one run. Frozen: a changed copy comes from `changed`, which checks it.
+
+    ``field.metadata`` holds the help text, the range (both ends allowed unless the text says otherwise) and,
+    for words, the choices; the command line and ``config.toml`` are made from it.
+    """
+
+    preset: str = _setting("karpathy", "name of the preset that the other values started from")
+    seed: int = _setting(0, "seed of weights, emulators, sticky actions and action noise", 0, 2**63 - 1)
+
+    envs: int = _setting(64, "number of games played side by side", 1, 65536)
+    frame_skip: int = _setting(4, "emulator frames for which an action is held", 1, 60)
+    sticky: float = _setting(0.25, "probability at each frame that the previous action is repeated", 0.0, 0.99)
+    actions: int = _setting(2, "2: up and down; 3: no-op as well", 2, 3)
+
+    hidden: int = _setting(200, "hidden units", 1, 65536)
+    gamma: float = _setting(0.99, "discount factor per step", 0.0, 1.0)
+    batch_games: int = _setting(10, "games that have to end before the weights are updated", 1, 10**6)
+    carry: str = _setting(
+        "point", "what may not be cut by an update: a point or a whole game; the rest carries over",
+        choices=("point", "game"),
+    )  # fmt: skip
+    standardise: str = _setting(
+        "game", "returns get mean 0 and deviation 1 over each game in the batch, or over the batch",
+        choices=("game", "batch"),
+    )  # fmt: skip
+    learning_rate: float = _setting(1e-4, "RMSProp step size, in weight units", 0.0, 10.0)
+    rmsprop_decay: float = _setting(0.99, "decay of the running mean of squared gradients, per update", 0.0, 1.0)
+    rmsprop_epsilon: float = _setting(1e-5, "added to the root of that mean", 0.0, 1.0)
+    running_mean: float = _setting(0.99, "decay of the reported running mean, per game", 0.0, 1.0)
+
+    target: float = _setting(18.0, "stop at this mean score of the last 100 games; 22 never stops", -21.0, 22.0)
+    log_steps: int = _setting(20_000, "steps between lines of metrics.jsonl", 1)
+    checkpoint_steps: int = _setting(500_000, "steps between checkpoints", 1)
+    keep_checkpoints: int = _setting(2, "checkpoints kept in the run folder", 1)
+
+
+PRESETS: dict[str, dict[str, Value]] = {
+    "karpathy": {},
+    "ray": {"carry": "game"},
+}
+"""What each preset changes in the defaults. ``docs/presets.md`` says what they reproduce, and where they differ."""
+
+
+def settings() -> dict[str, "dataclasses.Field[Any]"]:
+    """Every setting by name."""
+    return {f.name: f for f in dataclasses.fields(Config)}
+
+
+def check(name: str, value: object) -> Value:
+    """Return `value` as the type of setting `name`, or raise `UsageError` with the allowed range."""
+    known = settings()
+    if name not in known:
+        raise UsageError(f"there is no setting '{name}'; the settings are {', '.join(known)}")
+    setting = known[name]
+    meta = setting.metadata
+    kind = setting.type if isinstance(setting.type, type) else str
+    if name == "preset" and value not in PRESETS:
+        raise UsageError(f"there is no preset '{value}'; the presets are {', '.join(PRESETS)}")
+    if kind is str:
+        if "choices" in meta and value not in meta["choices"]:
+            raise UsageError(f"{name} must be one of {', '.join(meta['choices'])}, not {value!r}")
+        return str(value)
+    try:
+        number: int | float = kind(value) if not isinstance(value, bool) else kind("bool")
+        if kind is int and isinstance(value, float) and value != number:
+            raise ValueError
+    except (TypeError, ValueError):
+        raise UsageError(f"{name} must be {'an integer' if kind is int else 'a number'}, not {value!r}") from None
+    if not meta["low"] <= number <= meta["high"]:  # also catches nan
+        high = f" … {meta['high']:g}" if math.isfinite(meta["high"]) else " or more"
+        raise UsageError(f"{name} must be {meta['low']:g}{high}, not {value}: {meta['help']}")
+    return number
+
+
+def changed(config: Config, changes: Mapping[str, object]) -> Config:
+    """Copy of `config` with checked changes; raises `UsageError`."""
+    return dataclasses.replace(config, **{k: check(k, v) for k, v in changes.items()})  # type: ignore[arg-type]
+
+
+def make_config(preset: str = "karpathy", changes: Mapping[str, object] | None = None) -> Config:
+    """Build the settings of a preset, with changes on top; raises `UsageError`."""
+    check("preset", preset)
+    return changed(Config(preset=preset), {**PRESETS[preset], **(changes or {})})
+
+
+def parse_assignments(assignments: list[str]) -> dict[str, object]:
+    """Turn ``["gamma=0.98", …]`` into a dict of checked values; raises `UsageError`."""
+    changes: dict[str, object] = {}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        if not equals:
+            raise UsageError(f"--set wants key=value, not '{assignment}'")
+        name = name.strip()
+        changes[name] = check(name, text.strip())
+    return changes
+
+
+def read_toml(path: Path) -> tuple[dict[str, object], dict[str, object]]:
+    """Read a settings file, such as the ``config.toml`` of a run.
+
+    Returns
+    -------
+    (changes, about)
+        The settings it holds, checked, and its table ``[about]`` (versions and the like), if any.
+
+    Raises
+    ------
+    UsageError
+        If the file is missing, not TOML, or holds an unknown or impossible setting.
+    """
+    try:
+        with path.open("rb") as file:
+            table = tomllib.load(file)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not a TOML file: {error}") from None
+    about = table.pop("about", {})
+    return {name: check(name, value) for name, value in table.items()}, about
+
+
+def to_toml(config: Config, about: Mapping[str, object]) -> str:
+    """Write settings with their help as comments, and a table ``[about]`` of plain values."""
+    lines = []
+    for name, setting in settings().items():
+        lines += [f"# {setting.metadata['help']}", f"{name} = {_toml(getattr(config, name))}"]
+    lines += ["", "[about]", *(f"{name} = {_toml(value)}" for name, value in about.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return repr(value)
+    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

@@ -1,0 +1,300 @@
+"""All games of a run, in a few subprocesses that each step many: one gymnasium `AsyncVectorEnv`.
+
+The games are cut into groups. A subprocess finds the next group's actions waiting in its pipe when it has
+finished one, so the emulators run while the parent computes. A step costs one message and one wake-up per
+subprocess; observations go through shared memory and are never copied or pickled.
+"""
+
+import contextlib
+import functools
+import multiprocessing
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode
+from gymnasium.vector.utils import read_from_shared_memory
+
+from fastpong.errors import FastpongError, UsageError
+from fastpong.pong import PongGames
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+_GONE = (EOFError, BrokenPipeError, ConnectionResetError)
+
+
+class GamesError(FastpongError):
+    """A game subprocess failed or died."""
+
+
+def usable_cores() -> int:
+    """Cores that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def check_workers(envs: int, workers: int | None) -> int:
+    """Return the number of subprocesses, one per usable core by default; raises `UsageError`."""
+    if workers is None:
+        return min(envs, usable_cores())
+    if workers < 1:
+        raise UsageError(f"--workers must be 1 or more, not {workers}")
+    if workers > envs:
+        raise UsageError(f"{workers} workers have nothing to do with {envs} games: use --workers {envs} or fewer")
+    return workers
+
+
+class Games(AsyncVectorEnv):
+    """The games 0 … envs − 1 of a run, over `workers` subprocesses, in `groups` groups.
+
+    Use `recv` and `send` in turn for each group. Between them the group's row of the observation arrays holds
+    still. The arrays are indexed by slot: game n stands in slot ``slots[n]``.
+
+    As a plain gymnasium environment (`reset`, `step`) each of its `num_envs` sub-environments is one
+    subprocess with all its games (`PongGames`), padded to the same number.
+
+    Parameters
+    ----------
+    envs, workers : int
+        Games, and subprocesses (default: one per usable core).
+    seed, frame_skip, sticky, actions
+        As for `PongGames`.
+    groups : int
+        Groups in flight, at most `envs`.
+
+    Attributes
+    ----------
+    groups : list of int64 (n,)
+        The games of each group, ascending.
+    slots : int64 (envs,)
+        The slot of each game.
+    screens, rewards, ended
+        uint8 (slots, 210, 160), int8 (slots,), int8 (slots,): the shared arrays, see `fastpong.pong.space_of`.
+
+    Raises
+    ------
+    UsageError
+        For impossible numbers of games or workers.
+    GamesError
+        From any method, when a subprocess failed or died.
+    """
+
+    def __init__(
+        self,
+        envs: int = 64,
+        workers: int | None = None,
+        seed: int = 0,
+        frame_skip: int = 4,
+        sticky: float = 0.25,
+        actions: int = 2,
+        groups: int = 2,
+    ):
+        if envs < 1:
+            raise UsageError(f"--envs must be 1 or more, not {envs}")
+        workers = check_workers(envs, workers)
+        groups = min(groups, envs)
+        owned = np.array_split(np.arange(envs), workers)
+        most = len(owned[0])
+        self.envs, self.workers = envs, workers
+        self.slots = np.zeros(envs, np.int64)
+        members: list[list[int]] = [[] for _ in range(groups)]
+        # Which workers take part in a group, how many of its games each owns, and where these stand in it.
+        self._parts: list[list[tuple[int, slice]]] = [[] for _ in range(groups)]
+        functions = []
+        for worker, games in enumerate(owned):
+            self.slots[games] = worker * most + np.arange(len(games))
+            sizes = [len(part) for part in np.array_split(games, groups)]
+            first = worker % groups  # which group gets a remainder differs, so that groups are of one size
+            cuts = np.cumsum(sizes[first:] + sizes[:first])[:-1]
+            for group, part in enumerate(np.split(games, cuts)):
+                if len(part):
+                    start = len(members[group])
+                    self._parts[group].append((worker, slice(start, start + len(part))))
+                    members[group] += part.tolist()
+            functions.append(
+                functools.partial(
+                    PongGames, games.tolist(), seed, frame_skip, sticky, actions, slots=most, splits=cuts.tolist()
+                )
+            )
+        self.groups = [np.array(group, np.int64) for group in members]
+        self._in_flight = [False] * groups
+        self.closed = False
+        serve: Any = _serve  # gymnasium 1.3 passes one argument less than 1.4
+        multiprocessing.set_forkserver_preload(["__main__", "fastpong.games"])
+        with _one_thread_each():
+            super().__init__(
+                functions,
+                shared_memory=True,
+                copy=False,
+                # A fork server is started before any thread of ours exists and hands no pipe of one subprocess
+                # to another, so that each notices when the parent dies.
+                context="forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn",
+                worker=serve,
+                autoreset_mode=AutoresetMode.SAME_STEP,
+            )
+        self.screens: npt.NDArray[np.uint8] = self.observations["screens"].reshape(workers * most, 210, 160)
+        self.rewards: npt.NDArray[np.int8] = self.observations["rewards"].reshape(-1)
+        self.ended: npt.NDArray[np.int8] = self.observations["ended"].reshape(-1)
+
+    def start(self) -> None:
+        """Reset all games and return at once; the first `recv` of a group waits for them."""
+        self.reset()
+
+    def send(self, group: int, actions: npt.NDArray[np.uint8]) -> None:
+        """Step the games of a group with these actions, uint8 (n,) in the order of ``groups[group]``."""
+        assert not self._in_flight[group], "recv comes before send"
+        for worker, part in self._parts[group]:
+            self._to(worker, "group", (group, actions[part].tobytes()))
+        self._in_flight[group] = True
+
+    def recv(self, group: int) -> None:
+        """Wait until the group's step is done: then its slots hold the screens and the step's outcome."""
+        if not self._in_flight[group]:
+            return
+        for worker, _ in self._parts[group]:
+            self._from(worker)
+        self._in_flight[group] = False
+
+    def snapshot(self) -> dict[str, npt.NDArray[Any]]:
+        """State of all games, after waiting for the steps in flight: arrays by name, in game order.
+
+        A `restore` of it, with any number of workers, continues bit for bit.
+        """
+        for group in range(len(self.groups)):
+            self.recv(group)
+        for worker in range(self.workers):
+            self._to(worker, "snapshot", None)
+        states = sorted(state for worker in range(self.workers) for state in self._from(worker))
+        return {
+            "steps": np.array([state[1] for state in states], np.int64),
+            "held": np.array([state[2] for state in states], np.uint8),
+            "emulators": np.frombuffer(b"".join(state[3] for state in states), np.uint8),
+            "emulator_sizes": np.array([len(state[3]) for state in states], np.int64),
+            "screens": self.screens[self.slots],
+            "rewards": self.rewards[self.slots],
+            "ended": self.ended[self.slots],
+        }
+
+    def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Put all games back to a `snapshot`; takes the place of `reset`."""
+        ends = np.cumsum(arrays["emulator_sizes"])
+        data = arrays["emulators"].tobytes()
+        states = {
+            game: (int(arrays["steps"][game]), int(arrays["held"][game]), data[end - size : end])
+            for game, (end, size) in enumerate(zip(ends, arrays["emulator_sizes"], strict=True))
+        }
+        most = len(self.screens) // self.workers
+        for worker in range(self.workers):
+            mine = np.flatnonzero(self.slots // most == worker).tolist()
+            self._to(worker, "restore", {game: states[game] for game in mine})
+        for worker in range(self.workers):
+            self._from(worker)
+        self.screens[self.slots] = arrays["screens"]
+        self.rewards[self.slots] = arrays["rewards"]
+        self.ended[self.slots] = arrays["ended"]
+
+    def close_extras(self, timeout: float | None = 2.0, terminate: bool = False) -> None:
+        """Stop the subprocesses; they hold nothing that would need a farewell."""
+        for pipe in self.parent_pipes:
+            if pipe is not None:
+                pipe.close()
+        for process in self.processes:
+            process.join(0.0 if terminate else timeout)
+            if process.is_alive():
+                process.kill()
+                process.join()
+        self.error_queue.close()
+
+    def __enter__(self) -> "Games":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _to(self, worker: int, command: str, data: object) -> None:
+        try:
+            self.parent_pipes[worker].send((command, data))
+        except _GONE:
+            raise self._death(worker) from None
+
+    def _from(self, worker: int) -> Any:
+        try:
+            result, good = self.parent_pipes[worker].recv()
+        except _GONE:
+            raise self._death(worker) from None
+        if not good:
+            _, kind, message, trace = self.error_queue.get()
+            raise GamesError(f"a game subprocess failed: {kind.__name__}: {message}") from RuntimeError(trace)
+        return result
+
+    def _death(self, worker: int) -> GamesError:
+        process = self.processes[worker]
+        process.join(1.0)
+        code = process.exitcode
+        how = f"was killed by {signal.Signals(-code).name}" if code and code < 0 else f"exited with {code}"
+        return GamesError(f"game subprocess {worker} (pid {process.pid}) {how}")
+
+
+@contextlib.contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Let processes started inside use one BLAS thread, whatever the user's environment says."""
+    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _serve(
+    index: int,
+    env_fn: Any,
+    pipe: Connection,
+    parent_pipe: Connection,
+    shared_memory: Any,
+    error_queue: Any,
+    autoreset_mode: AutoresetMode,
+    semaphore: object = None,
+) -> None:
+    """Body of a subprocess; the signature is gymnasium's for the `worker` of an `AsyncVectorEnv`."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C reaches the whole group: the parent decides
+    parent_pipe.close()
+    env: PongGames = env_fn()
+    try:
+        shared: Any = read_from_shared_memory(env.observation_space, shared_memory, n=-1)  # -1: all of them
+        env.bind({name: array[index] for name, array in shared.items()})
+        while True:
+            command, data = pipe.recv()
+            reply: Any = None
+            if command == "group":
+                env.step_group(data[0], data[1])
+            elif command == "step":
+                reply = (None, *env.step(data)[1:])
+            elif command == "reset":
+                env.reset(**data)
+                reply = (None, {})
+            elif command == "snapshot":
+                reply = env.snapshot()
+            elif command == "restore":
+                env.restore(data)
+            elif command == "_check_spaces":
+                reply = (data[1] == env.observation_space, data[2] == env.action_space)
+            elif command == "close":
+                break
+            else:
+                raise ValueError(f"unknown command {command!r}")
+            pipe.send((reply, True))
+    except _GONE:
+        pass  # the parent closed the pipe, or died
+    except Exception:
+        kind, message, _ = sys.exc_info()
+        error_queue.put((index, kind, message, traceback.format_exc()))
+        pipe.send((None, False))

@@ -1,0 +1,5 @@
+"""Everything compiled: arrays in, arrays out, in the order of the pipeline.
+
+``images`` (screens to lists of pixels) → ``network`` (forward, actions, gradient) → ``returns`` → ``optimiser``;
+``noise`` serves the actions. ``tests/naive.py`` holds a plain float64 twin of each kernel.
+"""

@@ -1,0 +1,145 @@
+"""What the games have shown and not yet taught: steps in rows of time, and the batches cut from them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastpong.config import Config
+from fastpong.kernels import images, returns
+from fastpong.kernels.images import PIXELS
+
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Samples to learn from: indices into the rollout's flattened rows, and the advantage of each.
+
+    ``samples`` int64 (m,) holds t · games + n, game by game; ``advantages`` float32 (m,).
+    """
+
+    samples: I64
+    advantages: npt.NDArray[np.float32]
+
+
+class Rollout:
+    """Steps of all games since the last batch, with the unfinished ones of before.
+
+    Row t of each (rows, games) array is one step of all games. The images are one long list of signed non-zeros
+    (`changes`), with `starts` and `lengths` for each step. All of it grows as needed.
+
+    Parameters
+    ----------
+    config : Config
+        Uses `envs`, `gamma`, `carry` and `standardise`.
+    """
+
+    def __init__(self, config: Config):
+        self.config = config
+        games = config.envs
+        self.rows = 0
+        self.end = 0  # of what is used of `changes`
+        self.changes = np.zeros(1 << 20, np.int16)
+        self.starts, self.lengths = np.zeros((256, games), np.int64), np.zeros((256, games), np.int64)
+        self.actions = np.zeros((256, games), np.uint8)
+        self.rewards, self.ended = np.zeros((256, games), np.int8), np.zeros((256, games), np.int8)
+        self.begins = np.zeros(games, np.int64)  # first row of each game that no batch has used
+        self.last_pixels = np.zeros((games, PIXELS), np.int16)
+        self.last_counts = np.zeros(games, np.int64)
+
+    def new_row(self) -> int:
+        """Open a row for the next step of all games and return its index."""
+        if self.rows == len(self.starts):
+            for name in ("starts", "lengths", "actions", "rewards", "ended"):
+                array = getattr(self, name)
+                setattr(self, name, np.concatenate([array, np.zeros_like(array)]))
+        self.rows += 1
+        return self.rows - 1
+
+    def observe(
+        self,
+        row: int,
+        screens: npt.NDArray[np.uint64],
+        slots: I64,
+        games: I64,
+        first: npt.NDArray[np.int8],
+    ) -> None:
+        """Preprocess the screens of some games into a row; see `fastpong.kernels.images.observe`."""
+        if self.end + len(games) * PIXELS > len(self.changes):
+            grown = np.zeros(2 * len(self.changes) + len(games) * PIXELS, np.int16)
+            grown[: self.end] = self.changes[: self.end]
+            self.changes = grown
+        self.end = images.observe(
+            screens, slots, games, first, self.last_pixels, self.last_counts,
+            self.changes, self.end, self.starts[row], self.lengths[row],
+        )  # fmt: skip
+
+    def cut_batch(self, rows: int) -> Batch:
+        """Take the finished points (or games) of the first `rows` rows: what came after carries over.
+
+        The steps stay in place until `drop_used`.
+        """
+        ends = np.zeros_like(self.begins)
+        unit = returns.GAME if self.config.carry == "game" else returns.POINT
+        most = returns.finished_rows(self.rewards, self.ended, self.begins, rows, unit, ends)
+        samples, segments = np.zeros(most, np.int64), np.zeros(most, np.int64)
+        advantages = np.zeros(most, np.float32)
+        count = returns.discounted_returns(
+            self.rewards, self.ended, self.begins, ends, self.config.gamma, samples, advantages, segments
+        )
+        samples, segments, advantages = samples[:count], segments[:count], advantages[:count]
+        if self.config.standardise == "batch":
+            segments[:] = 0
+        returns.standardise(advantages, segments)
+        self.begins = ends
+        return Batch(samples, advantages)
+
+    def drop_used(self) -> None:
+        """Forget the rows that every game is done with."""
+        used = int(self.begins.min())
+        if used == 0:
+            return
+        left = self.rows - used
+        base = int(self.starts[used].min()) if left else self.end
+        for array in (self.starts, self.lengths, self.actions, self.rewards, self.ended):
+            array[:left] = array[used : self.rows]
+        self.starts[:left] -= base
+        self.changes[: self.end - base] = self.changes[base : self.end]
+        self.end -= base
+        self.rows = left
+        self.begins -= used
+
+    def warm_up(self) -> None:
+        """Compile or load every kernel used here; changes nothing."""
+        spare = Rollout(Config(envs=1))
+        screens = images.as_words(np.zeros((1, 210, 160), np.uint8))
+        one, row = np.zeros(1, np.int64), spare.new_row()
+        spare.observe(row, screens, one, one, np.zeros(1, np.int8))
+        spare.rewards[row], spare.ended[row] = 1, 1
+        spare.cut_batch(1)
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Everything that the next batches need, by name."""
+        names = ("starts", "lengths", "actions", "rewards", "ended")
+        return {name: getattr(self, name)[: self.rows] for name in names} | {
+            "changes": self.changes[: self.end],
+            "begins": self.begins,
+            "last_pixels": self.last_pixels[:, : int(self.last_counts.max())],
+            "last_counts": self.last_counts,
+        }
+
+    def load_state(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Take over a `state`."""
+        rows = len(arrays["starts"])
+        room = max(256, 2 * rows)
+        for name in ("starts", "lengths", "actions", "rewards", "ended"):
+            array = np.zeros((room, self.config.envs), arrays[name].dtype)
+            array[:rows] = arrays[name]
+            setattr(self, name, array)
+        self.rows, self.end = rows, len(arrays["changes"])
+        self.changes = np.concatenate([arrays["changes"], np.zeros(1 << 20, np.int16)])
+        self.begins = arrays["begins"].copy()
+        self.last_pixels[:, : arrays["last_pixels"].shape[1]] = arrays["last_pixels"]
+        self.last_counts[:] = arrays["last_counts"]
