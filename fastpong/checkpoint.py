@@ -54,8 +54,8 @@ def save(path: Path, arrays: Arrays, about: Mapping[str, Any]) -> None:
 def load(path: Path) -> tuple[Arrays, dict[str, Any]]:
     """Read what `save` wrote; raises `CheckpointError` if it is missing, damaged or not ours."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}  # reading an array checks its CRC
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}  # reading an array checks its CRC
         about: dict[str, Any] = json.loads(str(arrays.pop("about")))
         if about["format"] != FORMAT:
             raise CheckpointError(f"{path} has format {about['format']}; this fastpong reads format {FORMAT}")

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 STARTED = time.perf_counter()  # before the slow imports, which belong to the time a user waits
 
-import click  # noqa: E402
 import typer  # noqa: E402
 
 from fastpong import __version__, config  # noqa: E402
@@ -189,6 +188,11 @@ def _newest_run() -> Path:
     return configs[-1].parent
 
 
+def _fail(message: str, code: int) -> int:
+    print(f"fastpong: {message}", file=sys.stderr)
+    return code
+
+
 def main() -> None:
     """Run the command line and exit with its code: 0, 1 (failed), 2 (wrong usage) or 130 (interrupted)."""
     arguments = sys.argv[1:]
@@ -196,23 +200,19 @@ def main() -> None:
     arguments = [argument for argument in arguments if argument != "--debug"]  # allowed anywhere
     try:
         code = app(arguments, standalone_mode=False)
-    except (FastpongError, click.ClickException, OSError) as error:
+    except (KeyboardInterrupt, typer.Abort):
         if debug:
             raise
-        usage = isinstance(error, UsageError | click.UsageError)
-        message = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        print(f"fastpong: {message}", file=sys.stderr)
-        code = 2 if usage else 1
-    except (KeyboardInterrupt, click.Abort):
-        if debug:
-            raise
-        print("fastpong: interrupted", file=sys.stderr)
-        code = 130
+        code = _fail("interrupted", 130)
     except Exception as error:
         if debug:
             raise
-        print(f"fastpong: {type(error).__name__}: {error} (a bug: --debug shows where)", file=sys.stderr)
-        code = 1
+        if hasattr(error, "format_message"):  # click's own complaints, whichever click typer brings along
+            code = _fail(error.format_message().replace("\n", " "), 2)
+        elif isinstance(error, FastpongError | OSError):
+            code = _fail(str(error), 2 if isinstance(error, UsageError) else 1)
+        else:
+            code = _fail(f"{type(error).__name__}: {error} (a bug: --debug shows where)", 1)
     sys.exit(code if isinstance(code, int) else 0)
 
 

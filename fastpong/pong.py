@@ -125,8 +125,6 @@ class PongGames(gymnasium.Env[Any, Any]):
             self.seed = seed
             self._steps = [0] * len(self.groups)
             self._forget_noise()
-        if not self.arrays:
-            self.arrays = {k: np.zeros(v.shape, v.dtype) for k, v in space_of(self._slots).items()}
         shared = self._start()
         shared.reset_game()
         start = shared.cloneState(include_rng=True)
@@ -141,7 +139,7 @@ class PongGames(gymnasium.Env[Any, Any]):
         self.arrays["ended"][:] = 1
         return self.arrays, {}
 
-    def step(self, action: npt.NDArray[np.uint8]) -> tuple[Arrays, float, bool, bool, dict[str, Any]]:
+    def step(self, action: npt.NDArray[Any]) -> tuple[Arrays, float, bool, bool, dict[str, Any]]:
         """Step every game; `action` is integer (slots,). Rewards and ends are in the observation."""
         for group, members in enumerate(self.groups):
             self.step_group(group, [int(action[i]) for i in members])
@@ -216,6 +214,8 @@ class PongGames(gymnasium.Env[Any, Any]):
 
     def _start(self) -> ALEInterface:
         """Return the emulator on which games take turns, the same for good."""
+        if not self.arrays:
+            self.arrays = {k: np.zeros(v.shape, v.dtype) for k, v in space_of(self._slots).items()}
         if self._shared is None:
             self._shared = _new_emulator(self.window)
             if len(self.games) == 1:
@@ -250,6 +250,7 @@ def _new_emulator(window: bool = False) -> ALEInterface:
     ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     emulator = ALEInterface()
     emulator.setBool("display_screen", window)
+    emulator.setInt("random_seed", 0)  # unused without sticky actions, but part of the saved state
     emulator.setInt("frame_skip", 1)
     emulator.setFloat("repeat_action_probability", 0.0)
     emulator.setInt("max_num_frames_per_episode", MAX_FRAMES)

@@ -52,35 +52,29 @@ def discounted_returns(
     """
     games = rewards.shape[1]
     count = 0
-    segment = -1
+    segment = -1  # of the present row; rows are visited backwards, so each game first jumps to its last segment
     for n in range(games):
-        running = 0.0
         scored = False
-        size = 0
-        for t in range(ends[n] - 1, begins[n] - 1, -1):  # how many samples this game has
-            if rewards[t, n] != 0:
-                scored = True
-            elif ended[t, n]:
-                scored = False
+        size = finished_games = 0
+        for t in range(ends[n] - 1, begins[n] - 1, -1):
+            scored = rewards[t, n] != 0 or (scored and not ended[t, n])
             size += scored
+            finished_games += ended[t, n]
+        last = segment + finished_games + 1
+        segment = last
         scored = False
+        running = 0.0
         at = count + size
         for t in range(ends[n] - 1, begins[n] - 1, -1):
-            if rewards[t, n] != 0:
-                running, scored = float(rewards[t, n]), True
-            else:
-                if ended[t, n]:
-                    scored = False
-                running *= gamma
+            segment -= ended[t, n]
+            scored = rewards[t, n] != 0 or (scored and not ended[t, n])
+            running = float(rewards[t, n]) if rewards[t, n] != 0 else gamma * running
             if scored:
                 at -= 1
                 samples[at] = t * games + n
                 returns[at] = running
-        segment += 1
-        for i in range(count, count + size):
-            segments[i] = segment
-            if ended[samples[i] // games, n]:
-                segment += 1
+                segments[at] = segment
+        segment = last
         count += size
     return count
 

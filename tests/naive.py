@@ -1,0 +1,151 @@
+"""Plain-loop float64 twins of the kernels: slow, obvious, and written from the seeds rather than from the kernels."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+F64 = npt.NDArray[np.float64]
+
+
+def hash64(key: int, game: int, step: int) -> int:
+    mask = (1 << 64) - 1
+
+    def finalise(x: int) -> int:
+        x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
+        return x ^ (x >> 31)
+
+    golden = 0x9E3779B97F4A7C15
+    return finalise((finalise((key + game * golden) & mask) + step * golden) & mask)
+
+
+def uniform(key: int, game: int, step: int) -> float:
+    return (hash64(key, game, step) >> 11) / 2.0**53
+
+
+def preprocess(red: npt.NDArray[np.uint8]) -> F64:
+    """The seeds' function, on the red channel (210, 160): float64 (6400,)."""
+    image = red[35:195][::2, ::2].astype(np.float64)
+    image[image == 144] = 0
+    image[image == 109] = 0
+    image[image != 0] = 1
+    return image.ravel()
+
+
+def find_pixels(image: F64) -> list[int]:
+    return [i for i in range(6400) if image[i] == 1]
+
+
+def dense(changes: Sequence[int]) -> F64:
+    image = np.zeros(6400)
+    for change in changes:
+        image[abs(change) - 1] += 1 if change > 0 else -1
+    return image
+
+
+def difference(before: Sequence[int], now: Sequence[int]) -> list[int]:
+    changes = []
+    for i in range(6400):
+        if i in now and i not in before:
+            changes.append(i + 1)
+        if i in before and i not in now:
+            changes.append(-(i + 1))
+    return changes
+
+
+def forward(x: F64, w1: Any, w2: Any) -> tuple[F64, F64]:
+    """Hidden units and probabilities of the actions; x (pixels,), w1 (pixels, hidden), w2 (actions − 1, hidden)."""
+    hidden = np.zeros(w1.shape[1])
+    for j in range(w1.shape[1]):
+        total = 0.0
+        for i in np.flatnonzero(x):
+            total += x[i] * float(w1[i, j])
+        hidden[j] = max(total, 0.0)
+    logits = [sum(float(w2[a, j]) * hidden[j] for j in range(len(hidden))) for a in range(len(w2))] + [0.0]
+    weights = [math.exp(logit - max(logits)) for logit in logits]
+    return hidden, np.array(weights) / sum(weights)
+
+
+def draw(probs: F64, number: float) -> int:
+    total = 0.0
+    for action, p in enumerate(probs):
+        total += p
+        if number < total:
+            return action
+    return len(probs) - 1
+
+
+def log_prob(x: F64, action: int, w1: Any, w2: Any) -> float:
+    return math.log(float(forward(x, w1, w2)[1][action]))
+
+
+def entropy(x: F64, w1: Any, w2: Any) -> float:
+    return -sum(float(p) * math.log(p) for p in forward(x, w1, w2)[1] if p > 0)
+
+
+def policy_gradient(
+    xs: Sequence[F64], actions: Sequence[int], advantages: Sequence[float], w1: Any, w2: Any
+) -> tuple[F64, F64]:
+    grad_w1, grad_w2 = np.zeros(w1.shape), np.zeros(w2.shape)
+    for x, action, advantage in zip(xs, actions, advantages, strict=True):
+        hidden, probs = forward(x, w1, w2)
+        for a in range(len(w2)):
+            wanted = 1.0 if a == action else 0.0
+            slope = (wanted - probs[a]) * advantage
+            for j in range(len(hidden)):
+                grad_w2[a, j] += slope * hidden[j]
+                if hidden[j] > 0:
+                    for i in np.flatnonzero(x):
+                        grad_w1[i, j] += slope * w2[a, j] * x[i]
+    return grad_w1, grad_w2
+
+
+def returns_of(rewards: Sequence[float], gamma: float) -> list[float]:
+    """The seeds' process_rewards, for steps that end with a point."""
+    running, result = 0.0, []
+    for reward in reversed(rewards):
+        if reward != 0:
+            running = 0.0
+        running = running * gamma + reward
+        result.append(running)
+    return result[::-1]
+
+
+def finished_samples(
+    rewards: Any, ended: Any, begins: Sequence[int], rows: int, gamma: float, unit: str
+) -> list[tuple[int, int, float, int]]:
+    """(t, game, return, number of the segment) of every step of a finished unit whose point was scored."""
+    found = []
+    segment = -1
+    for n in range(rewards.shape[1]):
+        stops = [t for t in range(begins[n], rows) if ended[t, n] or (unit == "point" and rewards[t, n] != 0)]
+        segment += 1
+        point: list[int] = []
+        for t in range(begins[n], stops[-1] + 1 if stops else begins[n]):
+            point.append(t)
+            if rewards[t, n] != 0:
+                values = returns_of([float(rewards[k, n]) for k in point], gamma)
+                found += [(k, n, value, segment) for k, value in zip(point, values, strict=True)]
+                point = []
+            if ended[t, n]:
+                point = []
+                segment += 1
+    return found
+
+
+def standardise(values: Sequence[float], segments: Sequence[int]) -> list[float]:
+    result = []
+    for value, segment in zip(values, segments, strict=True):
+        group = [v for v, s in zip(values, segments, strict=True) if s == segment]
+        mean = sum(group) / len(group)
+        deviation = math.sqrt(sum((v - mean) ** 2 for v in group) / len(group))
+        result.append((value - mean) / deviation if deviation > 1e-8 else 0.0)
+    return result
+
+
+def rmsprop(w: float, g: float, cache: float, rate: float, decay: float, epsilon: float) -> tuple[float, float]:
+    cache = decay * cache + (1 - decay) * g * g
+    return w + rate * g / (math.sqrt(cache) + epsilon), cache

@@ -1,0 +1,33 @@
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastpong.kernels import optimiser
+from tests import naive
+
+
+def test_rmsprop_matches_the_golden_data(golden: dict[str, npt.NDArray[Any]]) -> None:
+    weights, gradient = golden["w2"].copy(), golden["grad_w2"].astype(np.float32)
+    optimiser.rmsprop(weights, gradient, np.zeros_like(weights), 1e-4, 0.99, 1e-5)
+    np.testing.assert_allclose(weights, golden["w2_next"], rtol=1e-5)
+    rows, gradient = golden["w1"][:8].copy().ravel(), golden["grad_w1_rows"].astype(np.float32).ravel()
+    optimiser.rmsprop(rows, gradient, np.zeros_like(rows), 1e-4, 0.99, 1e-5)
+    np.testing.assert_allclose(rows, golden["w1_next_rows"].ravel(), rtol=1e-4, atol=1e-7)
+
+
+small = st.floats(-100, 100, width=32)
+
+
+@given(st.lists(st.tuples(small, small, st.floats(0, 100, width=32)), min_size=1, max_size=40))
+def test_rmsprop(items: list[tuple[float, float, float]]) -> None:
+    weights, gradient, cache = (np.array(column, np.float32) for column in zip(*items, strict=True))
+    optimiser.rmsprop(weights, gradient, cache, 1e-3, 0.9, 1e-5)
+    for (w, g, c), weight, mean in zip(items, weights, cache, strict=True):
+        ref_weight, ref_cache = naive.rmsprop(w, g, c, 1e-3, 0.9, 1e-5)
+        assert weight == pytest.approx(ref_weight, rel=1e-5, abs=1e-4)
+        assert mean == pytest.approx(ref_cache, rel=1e-4, abs=1e-30)
+    assert (gradient == 0).all()
