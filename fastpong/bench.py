@@ -50,7 +50,7 @@ def bench(config: Config, workers: int | None, seconds: float, rounds: int) -> d
     seconds : float
         Length of each measurement.
     rounds : int
-        Measurements of each; the first, uncounted one settles caches and emulators.
+        Measurements of each, after an uncounted one.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def bench(config: Config, workers: int | None, seconds: float, rounds: int) -> d
             _progress(f"round {number} of {rounds}" if number else "warming up")
             for name in NAMES:
                 if number == 0:
-                    measures[name](max(seconds, 6.0 if name in ("games", "train") else 1.0))
+                    measures[name](min(seconds, 1.0))
                     trainer.seconds = dict.fromkeys(STAGES, 0.0)
                     trained_before = trainer.tally.steps
                 else:
@@ -169,12 +169,18 @@ def _games(stack: contextlib.ExitStack, config: Config, workers: int | None) -> 
     games.reset()
     rng = np.random.default_rng(0)
 
+    def step() -> None:
+        for group, members in enumerate(games.groups):
+            games.recv(group)
+            games.send(group, rng.integers(0, config.actions, len(members), np.uint8))
+
+    for _ in range(config.envs):  # until each game has an emulator of its own
+        step()
+
     def measure(seconds: float) -> float:
         steps, start = 0, time.perf_counter()
         while time.perf_counter() < start + seconds:
-            for group, members in enumerate(games.groups):
-                games.recv(group)
-                games.send(group, rng.integers(0, config.actions, len(members), np.uint8))
+            step()
             steps += config.envs
         for group in range(len(games.groups)):
             games.recv(group)
@@ -190,6 +196,8 @@ def _train(stack: contextlib.ExitStack, config: Config, workers: int | None) -> 
     )
     trainer.start()
     trainer.warm_up()
+    for _ in range(config.envs):  # until each game has an emulator of its own
+        trainer.advance()
 
     def measure(seconds: float) -> float:
         steps, start = trainer.tally.steps, time.perf_counter()

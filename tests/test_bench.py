@@ -1,0 +1,15 @@
+from fastpong.bench import NAMES, bench, table
+from fastpong.config import make_config
+from fastpong.trainer import STAGES
+
+
+def test_every_speed_is_measured_in_every_round() -> None:
+    results = bench(make_config("karpathy", {"envs": 3, "batch_games": 1, "hidden": 8}), 1, 0.1, 2)
+    assert {"limit", "games", "train", "stock_async", "ale_vector", "stages"} <= results.keys()
+    for name in NAMES:
+        assert len(results["rounds"][name]) == 2 and min(results["rounds"][name]) > 0
+        assert min(results["rounds"][name]) <= results[name] <= max(results["rounds"][name])
+        assert name in table(results)
+    assert results["ratios"]["limit"] == 1.0
+    assert tuple(results["stages"]) == STAGES
+    assert results["stages"]["wait"] > 0 and results["stages"]["observe"] > 0
