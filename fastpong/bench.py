@@ -21,7 +21,7 @@ from ale_py import Action, ALEInterface, AtariVectorEnv, roms
 from gymnasium.vector import AsyncVectorEnv
 
 from fastpong.config import Config
-from fastpong.games import Games, usable_cores
+from fastpong.games import Games, start_method, usable_cores
 from fastpong.train import versions
 from fastpong.trainer import STAGES, Trainer
 
@@ -108,20 +108,20 @@ def table(results: dict[str, Any]) -> str:
 
 
 def _limit(stack: contextlib.ExitStack, config: Config) -> Measure:
-    context: Any = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
     cores = min(usable_cores(), config.envs)
     pipes = []
-    for core in range(cores):
-        ours, theirs = context.Pipe()
-        games = len(range(core, config.envs, cores))
-        process = context.Process(
-            target=_emulate, args=(theirs, games, config.frame_skip, config.sticky, core), daemon=True
-        )
-        process.start()
-        theirs.close()
-        pipes.append(ours)
-        stack.callback(process.join)
-        stack.callback(ours.close)
+    with start_method() as method:
+        context: Any = multiprocessing.get_context(method)
+        for core in range(cores):
+            ours, theirs = context.Pipe()
+            games = len(range(core, config.envs, cores))
+            arguments = (theirs, games, config.frame_skip, config.sticky, core)
+            process = context.Process(target=_emulate, args=arguments, daemon=True)
+            process.start()
+            theirs.close()
+            pipes.append(ours)
+            stack.callback(process.join)
+            stack.callback(ours.close)
     for pipe in pipes:
         pipe.recv()
 

@@ -124,15 +124,12 @@ class Games(AsyncVectorEnv):
         self._in_flight = [False] * groups
         self.closed = False
         serve: Any = _serve  # gymnasium 1.3 passes one argument less than 1.4
-        multiprocessing.set_forkserver_preload(["__main__", "fastpong.games"])
-        with _one_thread_each():
+        with start_method() as context:
             super().__init__(
                 functions,
                 shared_memory=True,
                 copy=False,
-                # A fork server is started before any thread of ours exists and hands no pipe of one subprocess
-                # to another, so that each notices when the parent dies.
-                context="forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn",
+                context=context,
                 worker=serve,
                 autoreset_mode=AutoresetMode.SAME_STEP,
             )
@@ -240,12 +237,17 @@ class Games(AsyncVectorEnv):
 
 
 @contextlib.contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Let processes started inside use one BLAS thread, whatever the user's environment says."""
+def start_method() -> Iterator[str]:
+    """Name the way in which to start subprocesses that step emulators, to be started inside.
+
+    A fork server hands no pipe of one subprocess to another, so that each notices when the parent dies; it has
+    loaded the emulator but no thread; and its children use one BLAS thread, whatever the user's environment says.
+    """
+    multiprocessing.set_forkserver_preload(["__main__", "fastpong.games"])
     before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
     try:
-        yield
+        yield "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
     finally:
         for name, value in before.items():
             if value is None:

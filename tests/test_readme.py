@@ -27,7 +27,8 @@ def test_the_readmes_commands_work_in_their_order(tmp_path: Path) -> None:
             line = line.replace(long, short)
         _, command, *rest = shlex.split(line)
         if command == "plot":  # ten minutes have finished games, three seconds may not
-            (tmp_path / "runs/first/metrics.jsonl").open("a").write('{"steps": 10, "score": -20.0}\n')
+            with (tmp_path / "runs/first/metrics.jsonl").open("a") as file:
+                file.write('{"steps": 10, "score": -20.0}\n')
         arguments = [command, *rest, *EXTRA.get(command, "").split()]
         done = subprocess.run(
             [sys.executable, "-m", "fastpong", *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=240
