@@ -124,15 +124,20 @@ class Games(AsyncVectorEnv):
         self._in_flight = [False] * groups
         self.closed = False
         serve: Any = _serve  # gymnasium 1.3 passes one argument less than 1.4
-        with start_method() as context:
-            super().__init__(
-                functions,
-                shared_memory=True,
-                copy=False,
-                context=context,
-                worker=serve,
-                autoreset_mode=AutoresetMode.SAME_STEP,
-            )
+        try:
+            with start_method() as context:
+                super().__init__(
+                    functions,
+                    shared_memory=True,
+                    copy=False,
+                    context=context,
+                    worker=serve,
+                    autoreset_mode=AutoresetMode.SAME_STEP,
+                )
+        except _GONE:
+            raise GamesError(
+                "the game subprocesses ended as they started; in a script, create Games under if __name__ == '__main__'"
+            ) from None
         self.screens: npt.NDArray[np.uint8] = self.observations["screens"].reshape(workers * most, 210, 160)
         self.rewards: npt.NDArray[np.int8] = self.observations["rewards"].reshape(-1)
         self.ended: npt.NDArray[np.int8] = self.observations["ended"].reshape(-1)

@@ -1,5 +1,8 @@
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -119,6 +122,14 @@ def test_a_failing_subprocess_says_why() -> None:
         games.send(0, np.full(len(games.groups[0]), 9, np.uint8))
         with pytest.raises(GamesError, match="IndexError"):
             games.recv(0)
+
+
+def test_a_script_without_its_guard_is_told(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("from fastpong.games import Games\nGames(2, 1)\n")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "under if __name__ == '__main__'" in done.stderr.strip().splitlines()[-1]
 
 
 def test_subprocesses_ignore_ctrl_c_and_have_one_thread() -> None:
