@@ -116,7 +116,7 @@ class RunFolder:
         if not self.exists():
             raise UsageError(f"there is no run in {self.path}: start one without --resume")
         changes, _ = read_toml(self._config)
-        return make_config(str(changes.pop("preset", "karpathy")), changes)
+        return make_config(str(changes.pop("preset", "fast")), changes)
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:

@@ -43,7 +43,7 @@ def _common(
 @app.command()
 def train(
     envs: Annotated[int | None, typer.Option(help="Games played side by side. [default: 64]")] = None,
-    preset: Annotated[str | None, typer.Option(help=f"One of {', '.join(config.PRESETS)}. [default: karpathy]")] = None,
+    preset: Annotated[str | None, typer.Option(help=f"One of {', '.join(config.PRESETS)}. [default: fast]")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything. [default: 0]")] = None,
     workers: Annotated[int | None, typer.Option(help="Game subprocesses. [default: one per core]")] = None,
     run: Annotated[
@@ -53,7 +53,9 @@ def train(
     steps: Annotated[int | None, typer.Option(help="Stop at this many steps, over all games.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Stop after this many minutes.")] = None,
     target: Annotated[float | None, typer.Option(help="Stop at this mean score of 100 games. [default: 18]")] = None,
-    batch_games: Annotated[int | None, typer.Option(help="Games that end before an update. [default: 10]")] = None,
+    batch_games: Annotated[
+        int | None, typer.Option(help="REINFORCE: games that end before an update. [default: 10]")
+    ] = None,
     config_file: Annotated[
         Path | None, typer.Option("--config", help="Settings from a TOML file.", metavar="FILE")
     ] = None,
@@ -87,7 +89,7 @@ def train(
         settings = config.changed(settings, {k: v for k, v in changes.items() if k in CHANGEABLE})
         check_workers(settings.envs, workers)
     else:
-        settings = config.make_config(str(changes.pop("preset", "karpathy")), changes)
+        settings = config.make_config(str(changes.pop("preset", "fast")), changes)
         check_workers(settings.envs, workers)
         folder = RunFolder(run or _new_run(settings.preset))
 
@@ -145,13 +147,42 @@ def play(
     print(f"agent {score[0]}, opponent {score[1]}, after {steps:,} steps" + (f"; written to {out}" if out else ""))
 
 
+@app.command("eval")
+def evaluate(
+    checkpoint: Annotated[Path, typer.Argument(help="A checkpoint, a best.npz or a run folder.")],
+    games: Annotated[int, typer.Option(help="Whole games to play.", min=1)] = 100,
+    seed: Annotated[int, typer.Option(help="Seed of the games; never the same as in training.", min=0)] = 0,
+    sticky: Annotated[
+        float | None, typer.Option(help="Probability of a sticky action. [default: as trained]", min=0.0, max=0.99)
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Game subprocesses. [default: one per core]", min=1)] = None,
+    sample: Annotated[bool, typer.Option("--sample", help="Draw actions as in training; greedy otherwise.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Play whole games with a trained agent and report the mean score."""
+    from fastpong.checkpoint import load_weights
+    from fastpong.evaluate import evaluate as run_evaluation
+
+    settings, weights = load_weights(checkpoint)
+    if sticky is not None:
+        settings = config.changed(settings, {"sticky": sticky})
+    result = run_evaluation(settings, weights, games, seed, workers, greedy=not sample)
+    if as_json:
+        print(json.dumps(result.summary()))
+    else:
+        print(
+            f"mean score {result.mean:.2f} (95 % confidence {result.ci95_low:.2f} … {result.ci95_high:.2f}) over "
+            f"{result.games} games, {result.wins} won, {result.steps / result.games:,.0f} steps a game"
+        )
+
+
 @app.command()
 def bench(
     envs: Annotated[int, typer.Option(help="Games played side by side.", min=1)] = 64,
     seconds: Annotated[float, typer.Option(help="Length of each measurement.", min=0.1)] = 3.0,
     rounds: Annotated[int, typer.Option(help="Rounds; medians are reported.", min=1)] = 5,
     workers: Annotated[int | None, typer.Option(help="Game subprocesses. [default: one per core]")] = None,
-    preset: Annotated[str, typer.Option(help="Preset of the training loop.")] = "karpathy",
+    preset: Annotated[str, typer.Option(help="Preset of the training loop.")] = "fast",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure steps per second: the emulator's limit, our games, training, and two other environments."""

@@ -25,28 +25,49 @@ class Config:
     for words, the choices; the command line and ``config.toml`` are made from it.
     """
 
-    preset: str = _setting("karpathy", "name of the preset that the other values started from")
+    preset: str = _setting("fast", "name of the preset that the other values started from")
     seed: int = _setting(0, "seed of weights, emulators, sticky actions and action noise", 0, 2**63 - 1)
 
     envs: int = _setting(64, "number of games played side by side", 1, 65536)
     frame_skip: int = _setting(4, "emulator frames for which an action is held", 1, 60)
     sticky: float = _setting(0.25, "probability at each frame that the previous action is repeated", 0.0, 0.99)
-    actions: int = _setting(2, "2: up and down; 3: no-op as well", 2, 3)
+    actions: int = _setting(3, "2: up and down; 3: no-op as well", 2, 3)
 
+    algorithm: str = _setting("ppo", "how the weights are learned", choices=("ppo", "reinforce"))
+    inputs: str = _setting(
+        "image+difference", "what the network sees of a screen", choices=("difference", "image+difference")
+    )
     hidden: int = _setting(200, "hidden units", 1, 65536)
+    weight_std: float = _setting(0.013, "deviation of the first layer's weights at the start; 0: 1/√6400", 0.0, 10.0)
     gamma: float = _setting(0.99, "discount factor per step", 0.0, 1.0)
-    batch_games: int = _setting(10, "games that have to end before the weights are updated", 1, 10**6)
+    learning_rate: float = _setting(1.2e-3, "step size of RMSProp or Adam, in weight units", 0.0, 10.0)
+
+    rollout_steps: int = _setting(128, "ppo: steps of each game in a batch", 1, 10**6)
+    epochs: int = _setting(8, "ppo: passes over each batch", 1, 1000)
+    minibatch: int = _setting(1024, "ppo: samples for each step of the optimiser", 1, 10**7)
+    gae_lambda: float = _setting(0.95, "ppo: λ of the advantage estimate", 0.0, 1.0)
+    clip: float = _setting(0.2, "ppo: the ratio of probabilities is clipped at 1 ± this", 0.0, 1.0)
+    entropy: float = _setting(0.01, "ppo: weight of the entropy bonus", 0.0, 1.0)
+    value_weight: float = _setting(0.5, "ppo: weight of half the squared error of the value", 0.0, 100.0)
+    adam_beta_1: float = _setting(0.9, "ppo: decay of Adam's mean gradient, per update", 0.0, 1.0)
+    adam_beta_2: float = _setting(0.999, "ppo: decay of Adam's mean squared gradient, per update", 0.0, 1.0)
+    adam_epsilon: float = _setting(1e-5, "ppo: added to the root of that mean", 0.0, 1.0)
+    schedule_steps: int = _setting(3_000_000, "ppo: learning rate and entropy fall in a line to 0 at this step", 1)
+    schedule_floor: float = _setting(0.05, "ppo: they stop falling at this share", 0.0, 1.0)
+
+    batch_games: int = _setting(10, "reinforce: games that have to end before the weights are updated", 1, 10**6)
     carry: str = _setting(
-        "point", "what may not be cut by an update: a point or a whole game; the rest carries over",
+        "point",
+        "reinforce: what may not be cut by an update, a point or a whole game; the rest carries over",
         choices=("point", "game"),
-    )  # fmt: skip
+    )
     standardise: str = _setting(
-        "game", "returns get mean 0 and deviation 1 over each game in the batch, or over the batch",
+        "game",
+        "reinforce: returns get mean 0 and deviation 1 over each game in the batch, or over the batch",
         choices=("game", "batch"),
-    )  # fmt: skip
-    learning_rate: float = _setting(1e-4, "RMSProp step size, in weight units", 0.0, 10.0)
-    rmsprop_decay: float = _setting(0.99, "decay of the running mean of squared gradients, per update", 0.0, 1.0)
-    rmsprop_epsilon: float = _setting(1e-5, "added to the root of that mean", 0.0, 1.0)
+    )
+    rmsprop_decay: float = _setting(0.99, "reinforce: decay of the mean squared gradient, per update", 0.0, 1.0)
+    rmsprop_epsilon: float = _setting(1e-5, "reinforce: added to the root of that mean", 0.0, 1.0)
     running_mean: float = _setting(0.99, "decay of the reported running mean, per game", 0.0, 1.0)
 
     target: float = _setting(18.0, "stop at this mean score of the last 100 games; 22 never stops", -21.0, 22.0)
@@ -55,9 +76,17 @@ class Config:
     keep_checkpoints: int = _setting(2, "checkpoints kept in the run folder", 1)
 
 
+_SEEDS: dict[str, Value] = {
+    "algorithm": "reinforce",
+    "actions": 2,
+    "inputs": "difference",
+    "weight_std": 0.0,
+    "learning_rate": 1e-4,
+}
 PRESETS: dict[str, dict[str, Value]] = {
-    "karpathy": {},
-    "ray": {"carry": "game"},
+    "fast": {},
+    "karpathy": _SEEDS,
+    "ray": {**_SEEDS, "carry": "game"},
 }
 """What each preset changes in the defaults. ``docs/presets.md`` says what they reproduce, and where they differ."""
 
@@ -98,7 +127,7 @@ def changed(config: Config, changes: Mapping[str, object]) -> Config:
     return dataclasses.replace(config, **{k: check(k, v) for k, v in changes.items()})  # type: ignore[arg-type]
 
 
-def make_config(preset: str = "karpathy", changes: Mapping[str, object] | None = None) -> Config:
+def make_config(preset: str = "fast", changes: Mapping[str, object] | None = None) -> Config:
     """Build the settings of a preset, with changes on top; raises `UsageError`."""
     check("preset", preset)
     return changed(Config(preset=preset), {**PRESETS[preset], **(changes or {})})

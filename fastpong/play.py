@@ -41,6 +41,7 @@ class Game:
 
     def __init__(self, checkpoint: Path, seed: int, sticky: float, window: bool = False):
         config, weights = load_weights(checkpoint)
+        self.greedy = config.algorithm == "ppo"  # an agent of the seeds has learned to draw its actions
         self.config = changed(config, {"envs": 1, "seed": seed, "sticky": sticky})
         self.policy = Policy(self.config)
         self.policy.load_state(weights)
@@ -57,8 +58,9 @@ class Game:
             row = rollout.new_row()
             rollout.observe(row, as_words(arrays["screens"]), zero, zero, arrays["ended"])
             self.policy.act(
-                rollout.changes, rollout.starts[row], rollout.lengths[row], zero, self.steps, rollout.actions[row]
-            )
+                rollout.changes, rollout.starts[row], rollout.lengths[row], zero, self.steps,
+                rollout.actions[row], rollout.log_probs[row], rollout.values[row], self.greedy,
+            )  # fmt: skip
             self._games.step(rollout.actions[row])
             reward, over = int(arrays["rewards"][0]), bool(arrays["ended"][0])
             self.score[0] += max(reward, 0)

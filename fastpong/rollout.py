@@ -1,6 +1,6 @@
 """What the games have shown and not yet taught: steps in rows of time, and the batches cut from them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -8,9 +8,12 @@ import numpy.typing as npt
 
 from fastpong.config import Config
 from fastpong.kernels import images, returns
-from fastpong.kernels.images import PIXELS
+from fastpong.kernels.images import PIXELS, SCREEN
 
 I64 = npt.NDArray[np.int64]
+
+
+_ROWS = ("starts", "lengths", "actions", "log_probs", "values", "rewards", "ended")
 
 
 @dataclass(frozen=True)
@@ -27,13 +30,13 @@ class Batch:
 class Rollout:
     """Steps of all games since the last batch, with the unfinished ones of before.
 
-    Row t of each (rows, games) array is one step of all games. The images are one long list of signed non-zeros
+    Row t of each (rows, games) array is one step of all games. The inputs are one long list of signed non-zeros
     (`changes`), with `starts` and `lengths` for each step. All of it grows as needed.
 
     Parameters
     ----------
     config : Config
-        Uses `envs`, `gamma`, `carry` and `standardise`.
+        Uses `envs`, `inputs`, `gamma`, `carry` and `standardise`.
     """
 
     def __init__(self, config: Config):
@@ -44,6 +47,7 @@ class Rollout:
         self.changes = np.zeros(1 << 20, np.int16)
         self.starts, self.lengths = np.zeros((256, games), np.int64), np.zeros((256, games), np.int64)
         self.actions = np.zeros((256, games), np.uint8)
+        self.log_probs, self.values = np.zeros((256, games), np.float32), np.zeros((256, games), np.float32)
         self.rewards, self.ended = np.zeros((256, games), np.int8), np.zeros((256, games), np.int8)
         self.begins = np.zeros(games, np.int64)  # first row of each game that no batch has used
         self.last_pixels = np.zeros((games, PIXELS), np.int16)
@@ -52,7 +56,7 @@ class Rollout:
     def new_row(self) -> int:
         """Open a row for the next step of all games and return its index."""
         if self.rows == len(self.starts):
-            for name in ("starts", "lengths", "actions", "rewards", "ended"):
+            for name in _ROWS:
                 array = getattr(self, name)
                 setattr(self, name, np.concatenate([array, np.zeros_like(array)]))
         self.rows += 1
@@ -67,13 +71,14 @@ class Rollout:
         first: npt.NDArray[np.int8],
     ) -> None:
         """Preprocess the screens of some games into a row; see `fastpong.kernels.images.observe`."""
-        if self.end + len(games) * PIXELS > len(self.changes):
-            grown = np.zeros(2 * len(self.changes) + len(games) * PIXELS, np.int16)
+        room = 2 * PIXELS * len(games)
+        if self.end + room > len(self.changes):
+            grown = np.zeros(2 * len(self.changes) + room, np.int16)
             grown[: self.end] = self.changes[: self.end]
             self.changes = grown
         self.end = images.observe(
             screens, slots, games, first, self.last_pixels, self.last_counts,
-            self.changes, self.end, self.starts[row], self.lengths[row],
+            self.changes, self.end, self.starts[row], self.lengths[row], self.config.inputs != "difference",
         )  # fmt: skip
 
     def cut_batch(self, rows: int) -> Batch:
@@ -103,7 +108,8 @@ class Rollout:
             return
         left = self.rows - used
         base = int(self.starts[used].min()) if left else self.end
-        for array in (self.starts, self.lengths, self.actions, self.rewards, self.ended):
+        for name in _ROWS:
+            array = getattr(self, name)
             array[:left] = array[used : self.rows]
         self.starts[:left] -= base
         self.changes[: self.end - base] = self.changes[base : self.end]
@@ -112,18 +118,15 @@ class Rollout:
         self.begins -= used
 
     def warm_up(self) -> None:
-        """Compile or load every kernel used here; changes nothing."""
-        spare = Rollout(Config(envs=1))
-        screens = images.as_words(np.zeros((1, 210, 160), np.uint8))
-        one, row = np.zeros(1, np.int64), spare.new_row()
-        spare.observe(row, screens, one, one, np.zeros(1, np.int8))
-        spare.rewards[row], spare.ended[row] = 1, 1
-        spare.cut_batch(1)
+        """Compile or load the kernel that observes; changes nothing."""
+        one = np.zeros(1, np.int64)
+        Rollout(replace(self.config, envs=1)).observe(
+            0, images.as_words(np.zeros((1, *SCREEN), np.uint8)), one, one, np.zeros(1, np.int8)
+        )
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Everything that the next batches need, by name."""
-        names = ("starts", "lengths", "actions", "rewards", "ended")
-        return {name: getattr(self, name)[: self.rows] for name in names} | {
+        return {name: getattr(self, name)[: self.rows] for name in _ROWS} | {
             "changes": self.changes[: self.end],
             "begins": self.begins,
             "last_pixels": self.last_pixels[:, : int(self.last_counts.max())],
@@ -134,7 +137,7 @@ class Rollout:
         """Take over a `state`."""
         rows = len(arrays["starts"])
         room = max(256, 2 * rows)
-        for name in ("starts", "lengths", "actions", "rewards", "ended"):
+        for name in _ROWS:
             array = np.zeros((room, self.config.envs), arrays[name].dtype)
             array[:rows] = arrays[name]
             setattr(self, name, array)

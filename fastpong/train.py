@@ -131,8 +131,8 @@ def train(
                     "point_rate": tally.point_rate(),
                     "running_mean": tally.running,
                     "mean_steps": tally.mean_steps,
-                    "updates": trainer.policy.updates,
-                    "entropy": trainer.entropy,
+                    "updates": trainer.learner.updates,
+                    **trainer.learner.statistics,
                 }
                 save_due = reason or tally.steps // config.checkpoint_steps > logged_steps // config.checkpoint_steps
                 logged_steps, logged_at = tally.steps, now
@@ -164,8 +164,7 @@ def save_all(run: RunFolder, trainer: Trainer, wall_s: float, best_score: float 
         "score": score,
     }
     if not run.best.exists() or (score is not None and (best_score is None or score > best_score)):
-        weights = {name: trainer.policy.state()[name] for name in ("w1", "w2")}
-        save(run.best, {f"policy.{name}": array for name, array in weights.items()}, about)
+        save(run.best, {f"policy.{name}": array for name, array in trainer.policy.state().items()}, about)
         best_score = score
     about["best_score"] = best_score
     run.save_checkpoint(trainer.tally.steps, config.keep_checkpoints, trainer.state(), about)

@@ -1,4 +1,4 @@
-"""One step of all games, and one update of the weights: the core of training, without files or clocks."""
+"""Playing all games, and learning from them: the core of training and evaluation, without files."""
 
 import time
 from typing import Any
@@ -10,32 +10,30 @@ from fastpong.config import Config
 from fastpong.games import Games
 from fastpong.kernels.images import as_words
 from fastpong.policy import Policy
+from fastpong.ppo import PPO
+from fastpong.reinforce import Reinforce
 from fastpong.rollout import Rollout
 from fastpong.tally import Tally
 
 STAGES = ("wait", "observe", "act", "send", "record", "learn")
 
 
-class Trainer:
-    """Plays all games in lockstep and learns from them.
-
-    The order of things is the same for any number of workers and groups: all games take step t, then the
-    weights may change, then all games take step t + 1. An update learns from outcomes up to step t − 1 while the
-    emulators are busy with step t.
+class Player:
+    """Plays all games in lockstep.
 
     Parameters
     ----------
     config : Config
         The run's settings.
     games : Games
-        Not started yet: call `start` or `load_state`.
+        Not started yet: call `start`.
 
     Attributes
     ----------
+    step : int
+        Steps of each game so far.
     seconds : dict of str to float
         Time spent in each of `STAGES`.
-    entropy : float or None
-        Mean entropy of the policy over the last batch, in nats.
     """
 
     def __init__(self, config: Config, games: Games):
@@ -43,7 +41,6 @@ class Trainer:
         self.policy, self.rollout = Policy(config), Rollout(config)
         self.tally = Tally(config.envs, config.running_mean)
         self.step = 0
-        self.entropy: float | None = None
         self.seconds = dict.fromkeys(STAGES, 0.0)
         self._screens = as_words(games.screens)
         self._slots = [games.slots[members] for members in games.groups]
@@ -57,7 +54,7 @@ class Trainer:
         self.policy.warm_up()
         self.rollout.warm_up()
 
-    def advance(self) -> None:
+    def advance(self, greedy: bool = False) -> None:
         """Take one step of every game, and count the outcomes of the step before."""
         games, rollout, clock, seconds = self.games, self.rollout, time.perf_counter, self.seconds
         before = rollout.rows - 1
@@ -73,8 +70,9 @@ class Trainer:
                 rollout.ended[before, members] = games.ended[slots]
             t3 = clock()
             self.policy.act(
-                rollout.changes, rollout.starts[row], rollout.lengths[row], members, self.step, rollout.actions[row]
-            )
+                rollout.changes, rollout.starts[row], rollout.lengths[row], members, self.step,
+                rollout.actions[row], rollout.log_probs[row], rollout.values[row], greedy,
+            )  # fmt: skip
             t4 = clock()
             games.send(group, rollout.actions[row, members])
             t5 = clock()
@@ -86,20 +84,36 @@ class Trainer:
             self.tally.add(rollout.rewards[before], rollout.ended[before])
             seconds["record"] += clock() - t0
 
+
+class Trainer(Player):
+    """Plays, and learns.
+
+    The order of things is the same for any number of workers and groups: all games take step t, then the
+    weights may change, then all games take step t + 1. An update learns from outcomes up to step t − 1 while the
+    emulators are busy with step t.
+
+    Attributes
+    ----------
+    learner : Reinforce or PPO
+        Changes the weights.
+    """
+
+    def __init__(self, config: Config, games: Games):
+        super().__init__(config, games)
+        self.learner: Reinforce | PPO = (PPO if config.algorithm == "ppo" else Reinforce)(config, self.policy)
+
+    def warm_up(self) -> None:
+        """Compile the kernels, or load them from the cache."""
+        super().warm_up()
+        self.learner.warm_up()
+
     def learn_if_due(self) -> bool:
-        """Update the weights if enough games have ended since the last update."""
-        if self.tally.batch_games < self.config.batch_games:
+        """Update the weights if the learner has enough to learn from."""
+        if not self.learner.due(self.rollout, self.tally):
             return False
         t0 = time.perf_counter()
-        rollout = self.rollout
-        batch = rollout.cut_batch(rollout.rows - 1)  # the last row has no outcome yet
-        self.entropy = self.policy.add_gradient(
-            rollout.changes, rollout.starts.reshape(-1), rollout.lengths.reshape(-1),
-            rollout.actions.reshape(-1), batch.samples, batch.advantages,
-        )  # fmt: skip
-        self.policy.step()
-        rollout.drop_used()
-        self.tally.batch_games = 0
+        self.learner.learn(self.rollout, self.tally)
+        self.rollout.drop_used()
         self.seconds["learn"] += time.perf_counter() - t0
         return True
 
@@ -107,6 +121,7 @@ class Trainer:
         """Everything that a run is, as arrays by name; waits for the steps in flight."""
         parts = {
             "policy": self.policy.state(),
+            "learner": self.learner.state(),
             "rollout": self.rollout.state(),
             "tally": self.tally.state(),
             "games": self.games.snapshot(),
@@ -121,6 +136,7 @@ class Trainer:
             part, _, name = key.partition(".")
             parts.setdefault(part, {})[name] = array
         self.policy.load_state(parts["policy"])
+        self.learner.load_state(parts["learner"])
         self.rollout.load_state(parts["rollout"])
         self.tally.load_state(parts["tally"])
         self.games.restore(parts["games"])

@@ -103,6 +103,43 @@ def policy_gradient(
     return grad_w1, grad_w2
 
 
+def advantages_of(rewards: Any, ended: Any, values: Any, gamma: float, lam: float) -> tuple[F64, F64]:
+    """GAE as it is defined: Σ (γλ)^k δ_{t+k} until the point ends."""
+    rows, games = rewards.shape
+    advantages = np.zeros((rows, games))
+    for n in range(games):
+        for t in range(rows):
+            weight = 1.0
+            for k in range(t, rows):
+                over = rewards[k, n] != 0 or ended[k, n] != 0
+                after = 0.0 if over else float(values[k + 1, n])
+                advantages[t, n] += weight * (rewards[k, n] + gamma * after - float(values[k, n]))
+                if over:
+                    break
+                weight *= gamma * lam
+    return advantages, advantages + values[:rows]
+
+
+def clipped_objective(
+    x: F64, action: int, log_prob: float, advantage: float, target: float, w1: Any, w2: Any,
+    clip: float, entropy_weight: float, value_weight: float,
+) -> float:  # fmt: skip
+    """What PPO maximises for one sample; w2 (actions, hidden) holds actions − 1 logits and the value."""
+    hidden, probs = forward(x, w1, w2[:-1])
+    value = sum(float(w2[-1, j]) * hidden[j] for j in range(len(hidden)))
+    ratio = math.exp(math.log(float(probs[action])) - log_prob)
+    surrogate = min(ratio * advantage, min(max(ratio, 1 - clip), 1 + clip) * advantage)
+    bonus = entropy_weight * -sum(float(p) * math.log(p) for p in probs)
+    return float(surrogate + bonus - value_weight * 0.5 * (target - value) ** 2)
+
+
+def adam(
+    w: float, g: float, m: float, v: float, rate: float, b1: float, b2: float, epsilon: float, step: int
+) -> tuple[float, float, float]:
+    m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
+    return w + rate * (m / (1 - b1**step)) / (math.sqrt(v / (1 - b2**step)) + epsilon), m, v
+
+
 def returns_of(rewards: Sequence[float], gamma: float) -> list[float]:
     """The seeds' process_rewards, for steps that end with a point."""
     running, result = 0.0, []

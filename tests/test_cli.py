@@ -19,7 +19,7 @@ import pytest
 from fastpong import __version__
 from fastpong.checkpoint import RunFolder
 
-SMALL = ["--envs", "4", "--workers", "2", "--batch-games", "1", "--set", "hidden=8"]
+SMALL = ["--preset", "karpathy", "--envs", "4", "--workers", "2", "--batch-games", "1", "--set", "hidden=8"]
 
 
 def fastpong(*arguments: str, cwd: Path, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -112,7 +112,7 @@ def test_version_help_and_what_they_import(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
     script = "import sys, fastpong.games; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
-    for command in ("train", "play", "bench", "plot"):
+    for command in ("train", "eval", "play", "bench", "plot"):
         assert command in fastpong("--help", cwd=tmp_path).stdout
         assert fastpong(command, "--help", cwd=tmp_path).returncode == 0
 
@@ -134,8 +134,8 @@ def test_ctrl_c_saves_and_the_run_goes_on_bit_for_bit(tmp_path: Path) -> None:
     assert fastpong("train", "--run", "parts", "--resume", "--steps", str(steps + 4000), cwd=tmp_path).returncode == 0
     assert fastpong(*arguments, "--run", "whole", "--steps", str(steps + 4000), cwd=tmp_path).returncode == 0
     parts, whole = (RunFolder(tmp_path / name).newest()[0] for name in ("parts", "whole"))
-    assert int(whole["policy.updates"]) >= 1
-    for name in ("policy.w1", "policy.w2", "policy.cache", "games.emulators", "games.screens"):
+    assert int(whole["learner.updates"]) >= 1
+    for name in ("policy.w1", "policy.w2", "learner.cache", "games.emulators", "games.screens"):
         np.testing.assert_array_equal(parts[name], whole[name], err_msg=name)
 
 

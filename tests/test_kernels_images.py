@@ -37,7 +37,7 @@ def test_observe_lists_the_golden_differences(golden: Golden) -> None:
     for t, x in enumerate(golden["x"]):
         begin = at
         at = images.observe(
-            screens, np.array([t]), game, first, last_pixels, last_counts, changes, at, starts, lengths
+            screens, np.array([t]), game, first, last_pixels, last_counts, changes, at, starts, lengths, False
         )  # fmt: skip
         assert (starts[0], lengths[0]) == (begin, at - begin)
         np.testing.assert_array_equal(images.dense(changes[begin:at]), x)
@@ -102,9 +102,25 @@ def test_games_keep_their_own_last_image(real_screens: npt.NDArray[np.uint8]) ->
         games = np.array([1, 0]) if together else np.array([game])
         for t in times:
             slots = np.array([t + 100, t]) if together else np.array([t + 100 * game])
-            images.observe(screens, slots, games, first, last_pixels, last_counts, changes, 0, starts, lengths)
+            images.observe(screens, slots, games, first, last_pixels, last_counts, changes, 0, starts, lengths, False)
             seen.append(changes[starts[game] : starts[game] + lengths[game]].tolist())
         return seen
 
     for game in (0, 1):
         assert run(game, [50, 51, 52], True) == run(game, [50, 51, 52], False)
+
+
+def test_the_image_follows_the_difference(real_screens: npt.NDArray[np.uint8]) -> None:
+    screens, game = images.as_words(real_screens), np.zeros(1, np.int64)
+    last_pixels, last_counts = np.zeros((1, 6400), np.int16), np.zeros(1, np.int64)
+    changes, starts, lengths = np.zeros(30_000, np.int16), np.zeros(1, np.int64), np.zeros(1, np.int64)
+    first = np.zeros(len(screens), np.int8)
+    for t in (120, 121):
+        images.observe(
+            screens, np.array([t]), game, first, last_pixels, last_counts, changes, 0, starts, lengths, True
+        )  # fmt: skip
+    before, now = pixels_of(real_screens[120]), pixels_of(real_screens[121])
+    assert len(now) > 5
+    ref = naive.difference(before, now) + [6400 + pixel + 1 for pixel in now]
+    assert changes[: lengths[0]].tolist() == ref
+    assert images.dense(changes[: lengths[0]], 12800)[6400:].sum() == len(now)

@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from fastpong.checkpoint import save
-from fastpong.config import Config
+from fastpong.config import make_config
 from fastpong.errors import FastpongError, UsageError
 from fastpong.play import Game, half_blocks, play
 from fastpong.policy import Policy
@@ -16,7 +16,7 @@ from fastpong.policy import Policy
 def agent(tmp_path: Path) -> Path:
     import dataclasses
 
-    config = Config(hidden=8, envs=4)
+    config = make_config("karpathy", {"hidden": 8, "envs": 4})
     policy = Policy(config)
     path = tmp_path / "best.npz"
     save(path, {"policy.w1": policy.w1, "policy.w2": policy.w2}, {"config": dataclasses.asdict(config)})

@@ -40,7 +40,7 @@ def course() -> tuple[Any, Any]:
 @pytest.mark.parametrize("carry", ["point", "game"])
 def test_batches_cover_what_is_finished_once(carry: str, course: Any, real_screens: npt.NDArray[np.uint8]) -> None:
     rewards, ended = course
-    rollout = Rollout(Config(envs=2, carry=carry, standardise="batch"))
+    rollout = Rollout(Config(envs=2, inputs="difference", carry=carry, standardise="batch"))
     fill(rollout, real_screens, rewards, ended)
     ref = naive.finished_samples(rewards, ended, [0, 0], 200, 0.99, carry)
     batch = rollout.cut_batch(200)
@@ -54,7 +54,7 @@ def test_batches_cover_what_is_finished_once(carry: str, course: Any, real_scree
 
 def test_what_carries_over_keeps_its_images(course: Any, real_screens: npt.NDArray[np.uint8]) -> None:
     rewards, ended = course
-    rollout = Rollout(Config(envs=2))
+    rollout = Rollout(Config(envs=2, inputs="difference"))
     fill(rollout, real_screens, rewards, ended)
     before = {row: images_of(rollout, row) for row in (100, 200, 289)}
     actions = rollout.actions[:290].copy()
@@ -70,7 +70,7 @@ def test_what_carries_over_keeps_its_images(course: Any, real_screens: npt.NDArr
 
 def test_state_is_complete(course: Any, real_screens: npt.NDArray[np.uint8]) -> None:
     rewards, ended = course
-    one, two = Rollout(Config(envs=2)), Rollout(Config(envs=2))
+    one, two = Rollout(Config(envs=2, inputs="difference")), Rollout(Config(envs=2, inputs="difference"))
     fill(one, real_screens, rewards, ended)
     one.cut_batch(200)
     one.drop_used()

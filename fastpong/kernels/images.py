@@ -13,6 +13,11 @@ import numpy.typing as npt
 from fastpong.kernels.jit import kernel
 
 PIXELS = 6400
+"""Pixels of an image: the inputs of a network that sees the difference, or half of those if it sees the image too."""
+
+SCREEN = (210, 160)
+"""Height and width of a screen in pixels."""
+
 _TOP, _WORDS = 35, 20  # first row of the court; 8-byte words in a row of 160
 
 BACKGROUND = (0, 34, 48, 128, 144, 160, 176, 192, 206, 228)
@@ -93,8 +98,9 @@ def observe(
     at: int,
     starts: npt.NDArray[np.int64],  # (games,) out: where each game's non-zeros start
     lengths: npt.NDArray[np.int64],  # (games,) out: how many they are
+    with_image: bool,  # whether the ones of the image follow, as 6400 + position + 1
 ) -> int:
-    """Preprocess the screens of some games and list their difference images; return the end of the list."""
+    """Preprocess the screens of some games and list their non-zero inputs; return the end of the list."""
     now = np.empty(PIXELS, np.int16)
     for i in range(len(games)):
         game, slot = games[i], slots[i]
@@ -102,14 +108,18 @@ def observe(
         starts[game] = at
         if not first[slot]:
             at = difference(last_pixels[game], last_counts[game], now, count, changes, at)
+        if with_image:
+            for k in range(count):
+                changes[at] = PIXELS + now[k] + 1
+                at += 1
         lengths[game] = at - starts[game]
         last_pixels[game, :count] = now[:count]
         last_counts[game] = count
     return at
 
 
-def dense(changes: I16) -> npt.NDArray[Any]:
-    """Difference image of a list of signed non-zeros: int8 (6400,) of −1, 0, 1."""
-    image = np.zeros(PIXELS, np.int8)
+def dense(changes: I16, inputs: int = PIXELS) -> npt.NDArray[Any]:
+    """Write out a list of signed non-zeros: int8 (inputs,) of −1, 0, 1."""
+    image = np.zeros(inputs, np.int8)
     image[np.abs(changes) - 1] = np.sign(changes)
     return image

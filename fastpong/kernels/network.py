@@ -1,9 +1,10 @@
 """The policy network on sparse input: forward, actions and the policy gradient.
 
-    hidden = relu(x · w1)        w1 is (pixels, hidden): a sample adds up about 60 of its 6400 rows
-    logits = w2 · hidden         w2 is (actions − 1, hidden); the last action's logit is 0
+    hidden = relu(x · w1)        w1 is (inputs, hidden): a sample adds up about 60 of its rows
+    outputs = w2 · hidden        w2 is (outputs, hidden): actions − 1 logits, and perhaps the value of the state
 
-With two actions the softmax over (logit, 0) is the seeds' sigmoid: p(up) = 1 / (1 + exp(−logit)).
+The last action's logit is 0. With two actions the softmax over (logit, 0) is the seeds' sigmoid:
+p(up) = 1 / (1 + exp(−logit)).
 """
 
 import math
@@ -25,7 +26,7 @@ def add_rows(
     changes: I16,  # (…,) signed non-zeros of many samples: ±(position + 1)
     start: int,
     length: int,
-    w1: F32,  # (pixels, hidden)
+    w1: F32,  # (inputs, hidden)
     out: F32,  # (hidden,) out: x · w1, before the relu
 ) -> None:
     """Add up the rows of one sample's non-zeros, four at a time: that saves three of four passes over `out`."""
@@ -57,17 +58,17 @@ def forward_one(
     changes: I16,  # (…,)
     start: int,
     length: int,
-    w1: F32,  # (pixels, hidden)
-    w2: F32,  # (actions − 1, hidden)
+    w1: F32,  # (inputs, hidden)
+    w2: F32,  # (outputs, hidden)
     hidden: F32,  # (hidden,) out
     probs: F32,  # (actions,) out: probabilities of the actions
-) -> None:
-    """Hidden units and action probabilities of one sample."""
+) -> float:
+    """Compute hidden units and action probabilities of one sample, and return its value (0 without a value output)."""
     add_rows(changes, start, length, w1, hidden)
     units = hidden.shape[0]
     for j in range(units):
         hidden[j] = max(hidden[j], np.float32(0.0))
-    last = w2.shape[0]
+    last = probs.shape[0] - 1
     top = np.float32(0.0)  # the last action's logit
     for a in range(last):
         logit = np.float32(0.0)
@@ -82,6 +83,11 @@ def forward_one(
         total += probs[a]
     for a in range(last + 1):
         probs[a] /= total
+    value = np.float32(0.0)
+    if w2.shape[0] > last:
+        for j in range(units):
+            value += w2[last, j] * hidden[j]
+    return float(value)
 
 
 @reassociated
@@ -90,24 +96,35 @@ def act(
     starts: I64,  # (games,)
     lengths: I64,  # (games,)
     games: I64,  # (n,) the games that act
-    w1: F32,  # (pixels, hidden)
-    w2: F32,  # (actions − 1, hidden)
+    w1: F32,  # (inputs, hidden)
+    w2: F32,  # (outputs, hidden)
     key: int,  # uint64 key of the action noise
     step: int,  # steps since the run began
+    choices: int,  # number of actions
+    greedy: bool,  # take the likeliest action instead of drawing one
     actions: U8,  # (games,) out
+    log_probs: F32,  # (games,) out: log of the probability of the action
+    values: F32,  # (games,) out: value of the state
 ) -> None:
     """Draw an action for each of some games from the policy."""
     hidden = np.empty(w1.shape[1], np.float32)
-    probs = np.empty(w2.shape[0] + 1, np.float32)
+    probs = np.empty(choices, np.float32)
+    last = choices - 1
     for i in range(len(games)):
         game = games[i]
-        forward_one(changes, starts[game], lengths[game], w1, w2, hidden, probs)
-        left = uniform(key, game, step)
+        values[game] = forward_one(changes, starts[game], lengths[game], w1, w2, hidden, probs)
         action = 0
-        while action < w2.shape[0] and left >= probs[action]:
-            left -= probs[action]
-            action += 1
+        if greedy:
+            for a in range(1, last + 1):
+                if probs[a] > probs[action]:
+                    action = a
+        else:
+            left = uniform(key, game, step)
+            while action < last and left >= probs[action]:
+                left -= probs[action]
+                action += 1
         actions[game] = action
+        log_probs[game] = math.log(max(probs[action], np.float32(1e-30)))
 
 
 @reassociated
@@ -118,10 +135,10 @@ def policy_gradient(
     actions: U8,  # (rows · games,)
     samples: I64,  # (m,) the samples to sum over, as indices into the three arrays above
     advantages: F32,  # (m,)
-    w1: F32,  # (pixels, hidden)
-    w2: F32,  # (actions − 1, hidden)
-    grad_w1: F32,  # (pixels, hidden) in and out: the gradient is added
-    grad_w2: F32,  # (actions − 1, hidden) in and out: the gradient is added
+    w1: F32,  # (inputs, hidden)
+    w2: F32,  # (outputs, hidden)
+    grad_w1: F32,  # (inputs, hidden) in and out: the gradient is added
+    grad_w2: F32,  # (outputs, hidden) in and out: the gradient is added; no output is a value
 ) -> float:
     """Add Σ advantage · ∇ log p(action) over the samples, and return the sum of the policy's entropies in nats.
 

@@ -1,0 +1,90 @@
+"""Both learners on real steps: they change the weights for the better, and their states are complete."""
+
+import numpy as np
+import pytest
+
+from fastpong.config import Config, make_config
+from fastpong.games import Games
+from fastpong.ppo import PPO
+from fastpong.reinforce import Reinforce
+from fastpong.trainer import Trainer
+
+
+def small(preset: str) -> Config:
+    changes = {
+        "envs": 4,
+        "hidden": 12,
+        "batch_games": 1,
+        "rollout_steps": 40,
+        "minibatch": 32,
+        "epochs": 3,
+        "standardise": "batch",
+    }
+    return make_config(preset, {**changes, "learning_rate": 3e-3})
+
+
+@pytest.mark.parametrize(("preset", "kind"), [("fast", PPO), ("karpathy", Reinforce)])
+def test_warming_up_changes_nothing(preset: str, kind: type) -> None:
+    with Games(4, 1) as games:
+        trainer = Trainer(small(preset), games)
+        assert isinstance(trainer.learner, kind)
+        before = trainer.policy.weights.copy()
+        trainer.warm_up()
+        np.testing.assert_array_equal(trainer.policy.weights, before)
+        assert trainer.learner.updates == 0 and not trainer.learner.gradient.any()
+        assert not any(array.any() for array in trainer.learner.state().values())
+
+
+def test_ppo_learns_every_so_many_steps_from_all_of_them() -> None:
+    config = small("fast")
+    with Games(4, 1, actions=3) as games:
+        trainer = Trainer(config, games)
+        trainer.start()
+        learned = []
+        for step in range(1, 122):
+            trainer.advance()
+            if trainer.learn_if_due():
+                learned.append(step)
+                assert trainer.rollout.rows == 1  # the step in flight
+        assert learned == [41, 81, 121]
+        assert trainer.learner.updates == 3 * 3 * 5
+        statistics = trainer.learner.statistics
+        assert 0 < statistics["entropy"] <= np.log(3) + 1e-6 and statistics["kl"] >= 0
+        left = 1 - trainer.tally.steps / config.schedule_steps
+        assert statistics["learning_rate"] == pytest.approx(3e-3 * left)
+
+
+@pytest.mark.parametrize("preset", ["fast", "karpathy"])
+def test_rewarded_actions_become_likelier(preset: str) -> None:
+    """The same screens twice: going up was rewarded in one game, going down in the other."""
+    config = small(preset)
+    with Games(4, 1, actions=config.actions) as games:
+        trainer = Trainer(config, games)
+        trainer.start()
+        for _ in range(41):
+            trainer.advance()
+        rollout = trainer.rollout
+        rollout.actions[:40] = [0, 1, 0, 1]
+        rollout.rewards[:40] = [1, -1, 1, -1]
+        rollout.ended[39] = 1
+        trainer.tally.batch_games = 1
+        rollout.log_probs[:40] = -np.log(config.actions)
+        before = probability_of_up(trainer)
+        for _ in range(3):
+            trainer.learner.learn(rollout, trainer.tally)
+            rollout.begins[:] = 0
+        assert probability_of_up(trainer) > before + 0.02
+
+
+def probability_of_up(trainer: Trainer) -> float:
+    """Mean over the rows, from many draws."""
+    rollout, ups = trainer.rollout, 0
+    actions, numbers = np.zeros(4, np.uint8), np.zeros(4, np.float32)
+    for step in range(2000):
+        row = step % 40
+        trainer.policy.act(
+            rollout.changes, rollout.starts[row], rollout.lengths[row], np.arange(4), step,
+            actions, numbers, numbers.copy(),
+        )  # fmt: skip
+        ups += int((actions == 0).sum())
+    return ups / 8000
