@@ -170,9 +170,10 @@ def evaluate(
     if as_json:
         print(json.dumps(result.summary()))
     else:
+        sure = "" if result.ci95_low is None else f" (95 % confidence {result.ci95_low:.2f} … {result.ci95_high:.2f})"
         print(
-            f"mean score {result.mean:.2f} (95 % confidence {result.ci95_low:.2f} … {result.ci95_high:.2f}) over "
-            f"{result.games} games, {result.wins} won, {result.steps / result.games:,.0f} steps a game"
+            f"mean score {result.mean:.2f}{sure} over {result.games} games, {result.wins} won, "
+            f"{result.steps / result.games:,.0f} steps a game"
         )
 
 

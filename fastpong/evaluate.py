@@ -15,12 +15,12 @@ from fastpong.trainer import Player
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Result of some whole games: mean score with a 95 % confidence interval, games won, all steps."""
+    """Result of some whole games: mean score with a 95 % confidence interval (None for one game), games won, steps."""
 
     games: int
     mean: float
-    ci95_low: float
-    ci95_high: float
+    ci95_low: float | None
+    ci95_high: float | None
     wins: int
     steps: int
     scores: tuple[int, ...]
@@ -92,7 +92,9 @@ def summarise(scores: list[int], steps: int) -> Evaluation:
     """Mean with a 95 % confidence interval: mean ± 1.96 · s / √n, s the deviation with n − 1."""
     count = len(scores)
     mean = sum(scores) / count
-    spread = math.sqrt(sum((value - mean) ** 2 for value in scores) / (count - 1)) if count > 1 else math.inf
-    half = 1.96 * spread / math.sqrt(count)
     wins = sum(value > 0 for value in scores)
+    if count == 1:
+        return Evaluation(count, mean, None, None, wins, steps, tuple(scores))
+    spread = math.sqrt(sum((value - mean) ** 2 for value in scores) / (count - 1))
+    half = 1.96 * spread / math.sqrt(count)
     return Evaluation(count, mean, mean - half, mean + half, wins, steps, tuple(scores))

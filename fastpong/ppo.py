@@ -1,16 +1,32 @@
 """Clipped policy gradients (PPO) on sparse inputs, with a value output and Adam."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastpong.config import Config
+from fastpong.games import usable_cores
 from fastpong.kernels import optimiser, ppo
 from fastpong.noise import SHUFFLE, stream_key
 from fastpong.policy import Policy, input_count, split
 from fastpong.rollout import Rollout
 from fastpong.tally import Tally
+
+HALVES = 2
+"""Parts of a minibatch that are worked on at the same time, on any machine: so the sums are the same on all."""
+
+
+class _Half:
+    """What one half of a minibatch adds up: a gradient, the rows of `w1` it touches, and sums of statistics."""
+
+    def __init__(self, config: Config, size: int):
+        self.gradient = np.zeros(size, np.float32)
+        self.grad_w1, self.grad_w2 = split(config, self.gradient)
+        self.marks, self.touched = np.zeros(input_count(config), np.int64), np.zeros(input_count(config), np.int64)
+        self.count = 0
+        self.sums = np.zeros(4)
 
 
 class PPO:
@@ -35,10 +51,11 @@ class PPO:
 
     def __init__(self, config: Config, policy: Policy):
         self.config, self.policy = config, policy
-        weights = policy.weights
-        self.gradient, self.mean, self.square = np.zeros_like(weights), np.zeros_like(weights), np.zeros_like(weights)
-        self._marks = np.zeros(input_count(config), np.int64)
-        self._touched = np.zeros(input_count(config), np.int64)
+        self.mean, self.square = np.zeros_like(policy.weights), np.zeros_like(policy.weights)
+        self._halves = [_Half(config, len(policy.weights)) for _ in range(HALVES)]
+        self.gradient = self._halves[0].gradient  # where the halves are added up
+        # The emulators wait while the weights change, so a second core is free for it.
+        self._pool = ThreadPoolExecutor(min(HALVES, usable_cores()), "learner")
         self.updates = 0
         self.statistics: dict[str, float] = {}
 
@@ -60,15 +77,16 @@ class PPO:
         left = max(c.schedule_floor, 1.0 - tally.steps / c.schedule_steps)
         # Keyed by the number of updates, so that a resumed run draws the same minibatches.
         rng = np.random.default_rng([stream_key(c.seed, SHUFFLE), self.updates])
-        sums = np.zeros(4)
+        for half in self._halves:
+            half.sums[:] = 0.0
         for _ in range(c.epochs):
             order = rng.permutation(advantages.size)
             for start in range(0, len(order), c.minibatch):
                 self._step(
                     rollout, standardised, targets.reshape(-1), order[start : start + c.minibatch],
-                    left * c.learning_rate, left * c.entropy, sums,
+                    left * c.learning_rate, left * c.entropy,
                 )  # fmt: skip
-        sums /= c.epochs * advantages.size
+        sums = np.sum([half.sums for half in self._halves], axis=0) / (c.epochs * advantages.size)
         spread = float(targets.var(dtype=np.float64))
         self.statistics = {
             "entropy": float(sums[0]),
@@ -87,28 +105,47 @@ class PPO:
         samples: npt.NDArray[np.int64],
         learning_rate: float,
         entropy: float,
-        sums: npt.NDArray[np.float64],
     ) -> None:
         """Take one step of the optimiser for a minibatch (int64 (m,) indices)."""
-        c, policy = self.config, self.policy
+        c, policy, first = self.config, self.policy, self._halves[0]
         self.updates += 1
-        grad_w1, grad_w2 = split(c, self.gradient)
-        count = ppo.clipped_gradient(
-            rollout.changes, rollout.starts.reshape(-1), rollout.lengths.reshape(-1), rollout.actions.reshape(-1),
-            rollout.log_probs.reshape(-1), advantages, targets, samples, policy.w1, policy.w2,
-            c.clip, entropy, c.value_weight, grad_w1, grad_w2, self._marks, self.updates, self._touched, sums,
-        )  # fmt: skip
-        mean_w1, mean_w2 = split(c, self.mean)
-        square_w1, square_w2 = split(c, self.square)
-        every = np.arange(len(policy.w2))
-        for weights, gradient, mean, square, rows, number in (
-            (policy.w1, grad_w1, mean_w1, square_w1, self._touched, count),
-            (policy.w2, grad_w2, mean_w2, square_w2, every, len(every)),
-        ):
-            optimiser.adam_rows(
-                weights, gradient, mean, square, rows, number,
-                learning_rate, c.adam_beta_1, c.adam_beta_2, c.adam_epsilon, self.updates,
+
+        def add_up(half: _Half, part: npt.NDArray[np.int64]) -> None:
+            half.count = ppo.clipped_gradient(
+                rollout.changes, rollout.starts.reshape(-1), rollout.lengths.reshape(-1),
+                rollout.actions.reshape(-1), rollout.log_probs.reshape(-1), advantages, targets, part,
+                policy.w1, policy.w2, c.clip, entropy, c.value_weight, 1.0 / len(samples),
+                half.grad_w1, half.grad_w2, half.marks, self.updates, half.touched, half.sums,
             )  # fmt: skip
+
+        self._both(add_up, self._halves, np.array_split(samples, HALVES))
+        count = first.count
+        for other in self._halves[1:]:
+            count = ppo.merge_rows(
+                first.grad_w1, first.marks, self.updates, first.touched, count,
+                other.grad_w1, other.touched, other.count,
+            )  # fmt: skip
+            first.grad_w2 += other.grad_w2
+            other.grad_w2[:] = 0.0
+
+        def step(parts: tuple[Any, Any, Any, Any], rows: npt.NDArray[np.int64]) -> None:
+            optimiser.adam_rows(
+                *parts, rows, len(rows), learning_rate, c.adam_beta_1, c.adam_beta_2, c.adam_epsilon, self.updates
+            )
+
+        first_layer, second_layer = self._layers()
+        self._both(step, [first_layer] * HALVES, np.array_split(first.touched[:count], HALVES))
+        step(second_layer, np.arange(len(policy.w2)))
+
+    def _layers(self) -> list[tuple[Any, Any, Any, Any]]:
+        """Return weights, gradient, mean and mean square of `w1`, then of `w2`."""
+        buffers = (self.policy.weights, self.gradient, self.mean, self.square)
+        return list(zip(*(split(self.config, buffer) for buffer in buffers), strict=True))
+
+    def _both(self, work: Any, *arguments: Any) -> None:
+        """Call `work` with each set of arguments, on as many cores as there are."""
+        for _ in self._pool.map(work, *arguments):
+            pass
 
     def warm_up(self) -> None:
         """Compile or load the kernels used here; changes nothing."""
@@ -116,6 +153,11 @@ class PPO:
         rollout = Rollout(self.config)
         rollout.rows = 2
         spare.learn(rollout, Tally(self.config.envs, 0.0))
+        spare.close()
+
+    def close(self) -> None:
+        """Stop the threads."""
+        self._pool.shutdown()
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Everything but the weights, by name."""
@@ -125,4 +167,5 @@ class PPO:
         """Take over a `state`."""
         self.mean[:], self.square[:] = arrays["mean"], arrays["square"]
         self.updates = int(arrays["updates"])
-        self._marks[:] = 0
+        for half in self._halves:
+            half.marks[:] = 0

@@ -8,8 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hypothesis import settings
 
 from fastpong.pong import PongGames
+
+# The first example of a test may compile a kernel, and the machine may be busy: time is no criterion.
+settings.register_profile("fastpong", deadline=None)
+settings.load_profile("fastpong")
 
 GOLDEN = Path(__file__).parent / "data" / "karpathy.npz"
 """The seeds' algorithm in float64 on 48 consecutive real screens, with 24 hidden units."""

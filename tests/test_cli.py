@@ -101,6 +101,22 @@ def test_wrong_usage_is_one_line_and_leaves_nothing(arguments: list[str], words:
     assert not os.listdir(tmp_path)
 
 
+def test_evaluation_prints_the_contracts_numbers(tmp_path: Path) -> None:
+    assert fastpong("train", *SMALL, "--steps", "400", "--run", "run", cwd=tmp_path).returncode == 0
+    done = fastpong("eval", "run", "--games", "3", "--seed", "5", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(one_line(done.stdout))
+    assert set(result) == {"games", "mean", "ci95_low", "ci95_high", "wins", "steps"}
+    assert (
+        result["games"] == 3 and result["ci95_low"] <= result["mean"] <= result["ci95_high"] and result["steps"] > 2000
+    )
+    done = fastpong("eval", "run", "--games", "1", "--sticky", "0", cwd=tmp_path)
+    assert done.returncode == 0 and one_line(done.stdout).startswith("mean score -")
+    done = fastpong("eval", "nothing.npz", cwd=tmp_path)
+    assert done.returncode == 1 and "there is no checkpoint nothing.npz" in one_line(done.stderr)
+    assert fastpong("eval", "run", "--games", "0", cwd=tmp_path).returncode == 2
+
+
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     done = fastpong("train", "--envs", "0", "--debug", cwd=tmp_path)
     assert done.returncode == 1 and "Traceback" in done.stderr

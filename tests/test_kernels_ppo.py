@@ -44,7 +44,7 @@ class Minibatch:
         sparse = Sparse(self.xs)
         self.count = ppo.clipped_gradient(
             sparse.changes, sparse.starts, sparse.lengths, self.taken.astype(np.uint8), self.log_probs,
-            self.advantages, self.targets, np.arange(8), self.w1, self.w2, CLIP, ENTROPY, VALUE,
+            self.advantages, self.targets, np.arange(8), self.w1, self.w2, CLIP, ENTROPY, VALUE, 1 / 8,
             self.grad_w1, self.grad_w2, np.zeros(inputs, np.int64), 5, self.touched, self.statistics,
         )  # fmt: skip
 
@@ -88,16 +88,22 @@ def test_touched_rows_and_statistics() -> None:
     assert batch.statistics[3] == pytest.approx(sum(e * e for e in errors), rel=1e-3)
 
 
-def test_minibatches_add_up() -> None:
+def test_halves_add_up() -> None:
     whole = Minibatch(2)
     sparse = Sparse(whole.xs)
-    grad_w1, grad_w2, marks = np.zeros_like(whole.w1), np.zeros_like(whole.w2), np.zeros(6400, np.int64)
-    for mark, samples in ((1, np.array([7, 1, 4, 2])), (2, np.array([0, 3, 5, 6]))):
+    halves = []
+    for samples in (np.array([7, 1, 4, 2]), np.array([0, 3, 5, 6])):
+        grad_w1, grad_w2 = np.zeros_like(whole.w1), np.zeros_like(whole.w2)
+        marks, touched = np.zeros(6400, np.int64), np.zeros(6400, np.int64)
         arguments: Any = (
             sparse.changes, sparse.starts, sparse.lengths, whole.taken.astype(np.uint8), whole.log_probs,
-            whole.advantages, whole.targets, samples, whole.w1, whole.w2, CLIP, ENTROPY, VALUE,
-            grad_w1, grad_w2, marks, mark, np.zeros(6400, np.int64), np.zeros(4),
+            whole.advantages, whole.targets, samples, whole.w1, whole.w2, CLIP, ENTROPY, VALUE, 1 / 8,
+            grad_w1, grad_w2, marks, 3, touched, np.zeros(4),
         )  # fmt: skip
-        ppo.clipped_gradient(*arguments)
-    np.testing.assert_allclose(grad_w1 / 2, whole.grad_w1, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(grad_w2 / 2, whole.grad_w2, rtol=1e-4, atol=1e-6)
+        halves.append((grad_w1, grad_w2, marks, touched, ppo.clipped_gradient(*arguments)))
+    (grad_w1, grad_w2, marks, touched, count), (other_w1, other_w2, _, other_touched, other_count) = halves
+    count = ppo.merge_rows(grad_w1, marks, 3, touched, count, other_w1, other_touched, other_count)
+    np.testing.assert_allclose(grad_w1, whole.grad_w1, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(grad_w2 + other_w2, whole.grad_w2, rtol=1e-4, atol=1e-6)
+    assert sorted(touched[:count]) == sorted(whole.touched[: whole.count])
+    assert not other_w1.any()

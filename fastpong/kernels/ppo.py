@@ -50,20 +50,21 @@ def clipped_gradient(
     log_probs: F32,  # (rows · games,) of the actions when they were taken
     advantages: F32,  # (rows · games,) standardised
     targets: F32,  # (rows · games,)
-    samples: I64,  # (m,) the minibatch, as indices into the arrays above
+    samples: I64,  # (m,) the samples to add, as indices into the arrays above
     w1: F32,  # (inputs, hidden)
     w2: F32,  # (actions, hidden): actions − 1 logits and the value
     clip: float,  # the ratio of probabilities has no gradient beyond 1 ± clip
     entropy_weight: float,
     value_weight: float,
-    grad_w1: F32,  # (inputs, hidden) in and out: the mean gradient is added
-    grad_w2: F32,  # (actions, hidden) in and out: the mean gradient is added
+    scale: float,  # weight of a sample: 1 / size of the minibatch
+    grad_w1: F32,  # (inputs, hidden) in and out: the gradient is added
+    grad_w2: F32,  # (actions, hidden) in and out: the gradient is added
     marks: I64,  # (inputs,) in and out: equal to `mark` for rows of grad_w1 that are listed already
     mark: int,  # a number that was never used with these marks
     touched: I64,  # (inputs,) out: the rows of grad_w1 that were added to
     statistics: npt.NDArray[np.float64],  # (4,) in and out: sums of entropy, KL, clipped samples, squared value error
 ) -> int:
-    """Add the gradient of a minibatch, uphill, and return how many rows of `w1` it touches.
+    """Add the gradient of some samples, uphill, and return how many rows of `w1` it touches.
 
     Per sample: min(ρ A, clip(ρ, 1 − c, 1 + c) A) + entropy_weight · H − value_weight · ½ (target − V)²
     (Schulman et al., "Proximal policy optimization algorithms", 2017, equations 7 and 9). The KL divergence is
@@ -73,7 +74,6 @@ def clipped_gradient(
     hidden = np.empty(units, np.float32)
     grad_hidden = np.empty(units, np.float32)
     probs = np.empty(last + 1, np.float32)
-    scale = 1.0 / len(samples)
     count = 0
     for i in range(len(samples)):
         sample = samples[i]
@@ -117,4 +117,29 @@ def clipped_gradient(
             sign = np.float32(1.0 if change > 0 else -1.0)
             for j in range(units):
                 row[j] += sign * grad_hidden[j]
+    return count
+
+
+@kernel
+def merge_rows(
+    gradient: F32,  # (inputs, hidden) in and out: the rows of `other` are added
+    marks: I64,  # (inputs,) in and out: equal to `mark` for the rows listed in `touched`
+    mark: int,
+    touched: I64,  # (inputs,) in and out: the rows of `gradient` that are not zero
+    count: int,  # how many they are
+    other: F32,  # (inputs, hidden) in; out: zeros
+    other_touched: I64,  # (inputs,) the rows of `other` that are not zero
+    other_count: int,
+) -> int:
+    """Add a gradient to another one, row by row, and return the new number of rows in `touched`."""
+    for i in range(other_count):
+        at = other_touched[i]
+        into, row = gradient[at], other[at]
+        for j in range(into.shape[0]):
+            into[j] += row[j]
+            row[j] = np.float32(0.0)
+        if marks[at] != mark:
+            marks[at] = mark
+            touched[count] = at
+            count += 1
     return count
