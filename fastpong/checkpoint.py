@@ -22,6 +22,8 @@ from fastpong.errors import FastpongError, UsageError
 
 Arrays = dict[str, npt.NDArray[Any]]
 FORMAT = 1
+SHIPPED = Path(__file__).parent / "agent.npz"
+"""The trained agent that ships with the package; ``bench/ship_agent.py`` makes it."""
 
 
 class CheckpointError(FastpongError):
@@ -66,8 +68,12 @@ def load(path: Path) -> tuple[Arrays, dict[str, Any]]:
     return arrays, about
 
 
-def load_weights(path: Path) -> tuple[Config, Arrays]:
-    """Load settings and weights for playing: from a checkpoint, ``best.npz``, or a run folder (its best)."""
+def load_weights(path: Path | None) -> tuple[Config, Arrays]:
+    """Load settings and weights for playing: from a checkpoint, ``best.npz``, or a run folder (its best).
+
+    Without a path it is the agent that ships with the package.
+    """
+    path = path or SHIPPED
     if path.is_dir():
         run = RunFolder(path)
         path = run.best if run.best.exists() else next(iter(run.checkpoints()), run.best)

@@ -128,7 +128,9 @@ def train(
 
 @app.command()
 def play(
-    checkpoint: Annotated[Path, typer.Argument(help="A checkpoint, a best.npz or a run folder.")],
+    checkpoint: Annotated[
+        Path | None, typer.Argument(help="A checkpoint, a best.npz or a run folder. [default: the shipped agent]")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write a .gif or .mp4 film, or a .png sheet of pictures.", metavar="FILE")
     ] = None,
@@ -149,7 +151,9 @@ def play(
 
 @app.command("eval")
 def evaluate(
-    checkpoint: Annotated[Path, typer.Argument(help="A checkpoint, a best.npz or a run folder.")],
+    checkpoint: Annotated[
+        Path | None, typer.Argument(help="A checkpoint, a best.npz or a run folder. [default: the shipped agent]")
+    ] = None,
     games: Annotated[int, typer.Option(help="Whole games to play.", min=1)] = 100,
     seed: Annotated[int, typer.Option(help="Seed of the games; never the same as in training.", min=0)] = 0,
     sticky: Annotated[

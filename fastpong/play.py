@@ -29,7 +29,7 @@ class Game:
 
     Parameters
     ----------
-    checkpoint : Path
+    checkpoint : Path, optional
         Where the weights come from, see `fastpong.checkpoint.load_weights`.
     seed : int
         Keys the sticky actions and the agent's choices.
@@ -39,7 +39,7 @@ class Game:
         Let the emulator show the game in a window of its own.
     """
 
-    def __init__(self, checkpoint: Path, seed: int, sticky: float, window: bool = False):
+    def __init__(self, checkpoint: Path | None, seed: int, sticky: float, window: bool = False):
         config, weights = load_weights(checkpoint)
         self.greedy = config.algorithm == "ppo"  # an agent of the seeds has learned to draw its actions
         self.config = changed(config, {"envs": 1, "seed": seed, "sticky": sticky})
@@ -73,7 +73,7 @@ class Game:
 
 
 def play(
-    checkpoint: Path,
+    checkpoint: Path | None,
     *,
     out: Path | None = None,
     terminal: bool = False,

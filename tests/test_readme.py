@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 # Commands are run as they stand in the README, but for what makes them long.
-SHORTER = {"--minutes 10": "--minutes 0.05", "--envs 64": "--envs 4"}
+SHORTER = {"--minutes 10": "--minutes 0.05", "--envs 64": "--envs 4", "--games 100": "--games 2"}
 EXTRA = {"bench": "--rounds 1 --seconds 0.2", "play": "--steps 5"}
 
 
@@ -21,7 +21,7 @@ def commands() -> list[str]:
 
 
 def test_the_readmes_commands_work_in_their_order(tmp_path: Path) -> None:
-    assert [line.split()[1] for line in commands()] == ["train", "train", "play", "play", "plot", "bench"]
+    assert [line.split()[1] for line in commands()] == ["train", "train", "eval", "play", "play", "plot", "bench"]
     for line in commands():
         for long, short in SHORTER.items():
             line = line.replace(long, short)

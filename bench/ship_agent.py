@@ -1,0 +1,44 @@
+"""Make the agent that ships with the package from a run: python bench/ship_agent.py RUN.
+
+Takes the run's ``best.npz``, in half precision and compressed, with inputs that no training step ever set left out
+(their weights are still the random ones of the start). Evaluate it afterwards: ``fastpong eval --games 200``.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fastpong.checkpoint import FORMAT, SHIPPED, load
+from fastpong.config import make_config
+from fastpong.policy import Policy
+
+
+def main() -> None:
+    """Write the file and say how large it is."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    run = parser.parse_args().run
+    arrays, about = load(run / "best.npz")
+    settings = dict(about["config"])
+    start = Policy(make_config(settings.pop("preset"), settings))
+    w1 = arrays["policy.w1"].copy()
+    untouched = (w1 == start.w1).all(axis=1)
+    w1[untouched] = 0.0
+    weights: dict[str, Any] = {
+        "policy.w1": w1.astype(np.float16),
+        "policy.w2": arrays["policy.w2"].astype(np.float16),
+    }
+    about = {**about, "format": FORMAT, "trained_with": (run / "config.toml").read_text()}
+    np.savez_compressed(
+        SHIPPED,
+        about=np.array(json.dumps(about)),
+        **weights,
+    )
+    print(f"{SHIPPED}: {SHIPPED.stat().st_size / 1e6:.2f} MB, {int(untouched.sum())} inputs never set")
+
+
+if __name__ == "__main__":
+    main()
