@@ -21,7 +21,7 @@ def commands() -> list[str]:
 
 
 def test_the_readmes_commands_work_in_their_order(tmp_path: Path) -> None:
-    assert [line.split()[1] for line in commands()] == ["train", "train", "eval", "play", "play", "plot", "bench"]
+    assert [line.split()[1] for line in commands()] == ["play", "train", "train", "eval", "play", "plot", "bench"]
     for line in commands():
         for long, short in SHORTER.items():
             line = line.replace(long, short)
