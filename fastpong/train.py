@@ -1,7 +1,6 @@
 """The training loop, top to bottom: step, learn, log, save, stop."""
 
 import dataclasses
-import os
 import platform
 import signal
 import time
@@ -13,7 +12,7 @@ from typing import Any, Literal
 import fastpong
 from fastpong.checkpoint import CheckpointError, RunFolder, save
 from fastpong.config import Config
-from fastpong.games import Games, check_workers, usable_cores
+from fastpong.games import Games, usable_cores
 from fastpong.report import Report
 from fastpong.trainer import Trainer
 
@@ -181,8 +180,4 @@ def versions() -> dict[str, str | int]:
         "platform": platform.platform(),
         "machine": platform.machine(),
         "cores": usable_cores(),
-        "pid": os.getpid(),
     }
-
-
-__all__ = ["Interrupts", "Result", "check_workers", "save_all", "train", "versions"]
