@@ -170,6 +170,8 @@ def evaluate(
     settings, weights = load_weights(checkpoint)
     if sticky is not None:
         settings = config.changed(settings, {"sticky": sticky})
+    if settings.sticky == 0 and not sample and games > 1:
+        print("without sticky actions a greedy agent plays the same game every time: see --sample", file=sys.stderr)
     result = run_evaluation(settings, weights, games, seed, workers, greedy=not sample)
     if as_json:
         print(json.dumps(result.summary()))
