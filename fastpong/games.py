@@ -51,7 +51,7 @@ def check_workers(envs: int, workers: int | None) -> int:
 class Games(AsyncVectorEnv):
     """The games 0 … envs − 1 of a run, over `workers` subprocesses, in `groups` groups.
 
-    Use `recv` and `send` in turn for each group. Between them the group's row of the observation arrays holds
+    After a `reset`, use `recv` and `send` in turn for each group. Between them the group's row of the observation arrays holds
     still. The arrays are indexed by slot: game n stands in slot ``slots[n]``.
 
     As a plain gymnasium environment (`reset`, `step`) each of its `num_envs` sub-environments is one
@@ -141,10 +141,6 @@ class Games(AsyncVectorEnv):
         self.screens: npt.NDArray[np.uint8] = self.observations["screens"].reshape(workers * most, 210, 160)
         self.rewards: npt.NDArray[np.int8] = self.observations["rewards"].reshape(-1)
         self.ended: npt.NDArray[np.int8] = self.observations["ended"].reshape(-1)
-
-    def start(self) -> None:
-        """Reset all games and return at once; the first `recv` of a group waits for them."""
-        self.reset()
 
     def send(self, group: int, actions: npt.NDArray[np.uint8]) -> None:
         """Step the games of a group with these actions, uint8 (n,) in the order of ``groups[group]``."""
