@@ -51,8 +51,8 @@ def check_workers(envs: int, workers: int | None) -> int:
 class Games(AsyncVectorEnv):
     """The games 0 … envs − 1 of a run, over `workers` subprocesses, in `groups` groups.
 
-    After a `reset`, use `recv` and `send` in turn for each group. Between them the group's row of the observation arrays holds
-    still. The arrays are indexed by slot: game n stands in slot ``slots[n]``.
+    After a `reset`, use `recv` and `send` in turn for each group. Between them the group's rows of the observation
+    arrays hold still. The arrays are indexed by slot: game n stands in slot ``slots[n]``.
 
     As a plain gymnasium environment (`reset`, `step`) each of its `num_envs` sub-environments is one
     subprocess with all its games (`PongGames`), padded to the same number.
