@@ -1,7 +1,7 @@
 """Checkpoints and run folders: written whole or not at all, and checked when they are read.
 
 A run folder holds ``config.toml`` (all settings and the versions they ran with), ``metrics.jsonl``,
-``checkpoints/`` and ``best.npz``.
+``checkpoints/``, ``candidates/`` (weights that may turn out to be the best) and ``best.npz``.
 """
 
 import contextlib
@@ -101,6 +101,7 @@ class RunFolder:
         self.metrics = path / "metrics.jsonl"
         self._config = path / "config.toml"
         self._checkpoints = path / "checkpoints"
+        self._candidates = path / "candidates"
         self._metrics_file: IO[str] | None = None
 
     def exists(self) -> bool:
@@ -147,6 +148,27 @@ class RunFolder:
         for old in self.checkpoints()[keep:]:
             old.unlink(missing_ok=True)
         return path
+
+    def candidates(self) -> list[Path]:
+        """Weights that may be the best of the run, in the order of their steps."""
+        return sorted(self._candidates.glob("step_*.npz"))
+
+    def add_candidate(self, steps: int, keep: int, arrays: Arrays, about: Mapping[str, Any]) -> None:
+        """Keep weights as a candidate: the newest always, and of the others the `keep` with the best score.
+
+        ``about["score"]`` is the score (None: the worst). Raises `CheckpointError`.
+        """
+        self._candidates.mkdir(exist_ok=True)
+        save(self._candidates / f"step_{steps:012d}.npz", arrays, about)
+        scores: dict[Path, float] = {}
+        for path in self.candidates()[:-1]:
+            try:
+                score = load(path)[1]["score"]
+            except CheckpointError:
+                score = None  # it lost its chance
+            scores[path] = -22.0 if score is None else score
+        for path in sorted(scores, key=lambda path: scores[path])[: max(0, len(scores) - keep)]:
+            path.unlink(missing_ok=True)
 
     def newest(self) -> tuple[Arrays, dict[str, Any], list[str]]:
         """Load the newest good checkpoint.

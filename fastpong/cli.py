@@ -21,7 +21,7 @@ app = typer.Typer(
 )
 
 # What a resumed run may change: nothing that its results depend on.
-CHANGEABLE = ("target", "log_steps", "checkpoint_steps", "keep_checkpoints")
+CHANGEABLE = ("target", "log_steps", "checkpoint_steps", "keep_checkpoints", "eval_games")
 
 
 def _show_version(value: bool) -> None:
@@ -110,7 +110,7 @@ def train(
         raise type(error)(f"{error}{hint}") from error.__cause__
     finally:
         report.close()
-    summary: dict[str, Any] = {"reason": result.reason, "run": str(folder.path), **result.metrics}
+    summary: dict[str, Any] = {"reason": result.reason, "run": str(folder.path), **result.metrics, "best": result.best}
     if as_json:
         print(json.dumps(summary))
     else:
@@ -122,6 +122,11 @@ def train(
         }[result.reason]
         score = "no game finished" if summary["score"] is None else f"score {summary['score']:.2f}"
         print(f"stopped, {why}: {score} after {summary['steps']:,} steps; all is saved in {folder.path}")
+        if best := result.best:
+            print(
+                f"best.npz, the weights after {best['steps']:,} steps: mean score {best['mean']:.2f} "
+                f"(95 % confidence {best['ci95_low']:.2f} … {best['ci95_high']:.2f}) over {best['games']} fresh games"
+            )
     if result.reason == "interrupted":
         raise typer.Exit(130)
 

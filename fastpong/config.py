@@ -74,6 +74,11 @@ class Config:
     log_steps: int = _setting(20_000, "steps between lines of metrics.jsonl", 1)
     checkpoint_steps: int = _setting(500_000, "steps between checkpoints", 1)
     keep_checkpoints: int = _setting(2, "checkpoints kept in the run folder", 1)
+    eval_games: int = _setting(
+        32,
+        "whole games that each candidate for best.npz plays at the end of a run; 0: the best training score decides",
+        0,
+    )
 
 
 _SEEDS: dict[str, Value] = {

@@ -14,6 +14,7 @@ from fastpong.checkpoint import CheckpointError, RunFolder, save
 from fastpong.config import Config
 from fastpong.games import Games, usable_cores
 from fastpong.report import Report
+from fastpong.selection import CANDIDATES, choose_best
 from fastpong.trainer import Trainer
 
 Reason = Literal["target", "steps", "minutes", "interrupted"]
@@ -21,10 +22,11 @@ Reason = Literal["target", "steps", "minutes", "interrupted"]
 
 @dataclass(frozen=True)
 class Result:
-    """How a run ended: why it stopped, and the last line of its metrics."""
+    """How a run ended: why it stopped, the last line of its metrics, and how its best weights play (or None)."""
 
     reason: Reason
     metrics: dict[str, Any]
+    best: dict[str, Any] | None
 
 
 class Interrupts:
@@ -147,7 +149,11 @@ def train(
                     report.note(f"{error}; training goes on")
             if reason:
                 run.close()
-                return Result(reason, line)
+                break
+        workers = games.workers
+    if reason == "interrupted":
+        return Result(reason, line, None)
+    return Result(reason, line, choose_best(config, run, workers, report.note))
 
 
 def save_all(run: RunFolder, trainer: Trainer, wall_s: float, best_score: float | None) -> float | None:
@@ -162,9 +168,11 @@ def save_all(run: RunFolder, trainer: Trainer, wall_s: float, best_score: float 
         "wall_s": wall_s,
         "score": score,
     }
+    weights = {f"policy.{name}": array for name, array in trainer.policy.state().items()}
     if not run.best.exists() or (score is not None and (best_score is None or score > best_score)):
-        save(run.best, {f"policy.{name}": array for name, array in trainer.policy.state().items()}, about)
+        save(run.best, weights, about)  # until the candidates have played for it
         best_score = score
+    run.add_candidate(trainer.tally.steps, CANDIDATES, weights, about)
     about["best_score"] = best_score
     run.save_checkpoint(trainer.tally.steps, config.keep_checkpoints, trainer.state(), about)
     return best_score

@@ -20,6 +20,7 @@ from fastpong import __version__
 from fastpong.checkpoint import RunFolder
 
 SMALL = ["--preset", "karpathy", "--envs", "4", "--workers", "2", "--batch-games", "1", "--set", "hidden=8"]
+SMALL += ["--set", "eval_games=0"]
 
 
 def fastpong(*arguments: str, cwd: Path, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -66,9 +67,11 @@ def test_a_run_and_its_files(tmp_path: Path) -> None:
     assert "\x1b" not in done.stderr  # no terminal: plain lines
     assert len(re.findall(r"steps .*/s .*games  score", done.stderr)) == 5
 
-    more = fastpong("train", "--resume", "--steps", "6000", "--target", "20", cwd=tmp_path)
+    more = fastpong("train", "--resume", "--steps", "6000", "--target", "20", "--set", "eval_games=1", cwd=tmp_path)
     assert more.returncode == 0, more.stderr
-    assert "6,000 steps" in more.stdout and "runs/karpathy-1" in more.stdout
+    stopped, best = more.stdout.splitlines()
+    assert "6,000 steps" in stopped and "runs/karpathy-1" in stopped
+    assert re.match(r"best\.npz, the weights after [56],000 steps: mean score -.* over 2 fresh games", best)
 
     again = fastpong("train", *SMALL, "--config", str(run.path / "config.toml"), "--steps", "100", cwd=tmp_path)
     assert again.returncode == 0, again.stderr
