@@ -25,7 +25,7 @@ def real_batch(samples: int, hidden: int) -> tuple[Any, Any, Any]:
     """Difference images of 16 games played at random: a learner, the rollout with them, and their indices."""
     from fastpong.config import make_config
     from fastpong.kernels.images import as_words
-    from fastpong.policy import Policy
+    from fastpong.policy import make_policy
     from fastpong.pong import PongGames
     from fastpong.reinforce import Reinforce
     from fastpong.rollout import Rollout
@@ -39,7 +39,7 @@ def real_batch(samples: int, hidden: int) -> tuple[Any, Any, Any]:
         rollout.observe(row, as_words(arrays["screens"]), members, members, arrays["ended"])
         rollout.actions[row] = rng.integers(0, 2, 16)
         games.step(rollout.actions[row])
-    return Reinforce(config, Policy(config)), rollout, rng.permutation(rollout.rows * 16)[:samples]
+    return Reinforce(config, make_policy(config)), rollout, rng.permutation(rollout.rows * 16)[:samples]
 
 
 def dense_gradient(x: F32, actions: npt.NDArray[Any], advantages: F32, w1: F32, w2: F32) -> tuple[F32, F32]:
@@ -65,22 +65,22 @@ def measure(samples: int, hidden: int, rounds: int) -> dict[str, Any]:
     advantages = np.random.default_rng(1).standard_normal(samples).astype(np.float32)
     x = np.zeros((samples, 6400), np.float32)
     for i, sample in enumerate(chosen):
-        x[i] = dense(rollout.changes[starts[sample] : starts[sample] + lengths[sample]])
+        x[i] = dense(rollout.items[starts[sample] : starts[sample] + lengths[sample]])
     times: dict[str, list[float]] = {"sparse": [], "dense": []}
     for _ in range(rounds + 1):
         learner.gradient[:] = 0
         start = time.perf_counter()
         network.policy_gradient(
-            rollout.changes, starts, lengths, actions, chosen, advantages,
-            policy.w1, policy.w2, learner.grad_w1, learner.grad_w2,
+            rollout.items, starts, lengths, actions, chosen, advantages,
+            policy.arrays["w1"], policy.arrays["w2"], learner.gradients["w1"], learner.gradients["w2"],
         )  # fmt: skip
         times["sparse"].append(time.perf_counter() - start)
         start = time.perf_counter()
-        ref_w1, ref_w2 = dense_gradient(x, actions[chosen], advantages, policy.w1, policy.w2)
+        ref_w1, ref_w2 = dense_gradient(x, actions[chosen], advantages, policy.arrays["w1"], policy.arrays["w2"])
         times["dense"].append(time.perf_counter() - start)
     scale = np.abs(ref_w1).max()
-    np.testing.assert_allclose(learner.grad_w1, ref_w1, atol=1e-3 * scale)
-    np.testing.assert_allclose(learner.grad_w2, ref_w2, rtol=1e-2, atol=1e-3 * np.abs(ref_w2).max())
+    np.testing.assert_allclose(learner.gradients["w1"], ref_w1, atol=1e-3 * scale)
+    np.testing.assert_allclose(learner.gradients["w2"], ref_w2, rtol=1e-2, atol=1e-3 * np.abs(ref_w2).max())
     per_sample = {name: [1e6 * t / samples for t in values[1:]] for name, values in times.items()}
     ratios = [b / a for a, b in zip(per_sample["sparse"], per_sample["dense"], strict=True)]
     return {

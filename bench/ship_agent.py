@@ -13,7 +13,7 @@ import numpy as np
 
 from fastpong.checkpoint import FORMAT, SHIPPED, load
 from fastpong.config import make_config
-from fastpong.policy import Policy
+from fastpong.policy import make_policy
 
 
 def main() -> None:
@@ -23,14 +23,11 @@ def main() -> None:
     run = parser.parse_args().run
     arrays, about = load(run / "best.npz")
     settings = dict(about["config"])
-    start = Policy(make_config(settings.pop("preset"), settings))
+    start = make_policy(make_config(settings.pop("preset"), settings))
     w1 = arrays["policy.w1"].copy()
-    untouched = (w1 == start.w1).all(axis=1)
+    untouched = (w1 == start.arrays["w1"]).all(axis=1)
     w1[untouched] = 0.0
-    weights: dict[str, Any] = {
-        "policy.w1": w1.astype(np.float16),
-        "policy.w2": arrays["policy.w2"].astype(np.float16),
-    }
+    weights: dict[str, Any] = {name: array.astype(np.float16) for name, array in {**arrays, "policy.w1": w1}.items()}
     about = {**about, "format": FORMAT, "trained_with": (run / "config.toml").read_text()}
     np.savez_compressed(
         SHIPPED,

@@ -79,7 +79,7 @@ def load_weights(path: Path | None) -> tuple[Config, Arrays]:
         path = run.best if run.best.exists() else next(iter(run.checkpoints()), run.best)
     arrays, about = load(path)
     try:
-        weights = {name: arrays[f"policy.{name}"] for name in ("w1", "w2")}
+        weights = {name.removeprefix("policy."): array for name, array in arrays.items() if name.startswith("policy.")}
         changes = dict(about["config"])
         return make_config(changes.pop("preset"), changes), weights
     except (KeyError, TypeError, UsageError) as error:

@@ -34,14 +34,14 @@ class Config:
     actions: int = _setting(3, "2: up and down; 3: no-op as well", 2, 3)
 
     algorithm: str = _setting("ppo", "how the weights are learned", choices=("ppo", "reinforce"))
-    inputs: str = _setting(
-        "image+difference", "what the network sees of a screen", choices=("difference", "image+difference")
-    )
-    hidden: int = _setting(200, "hidden units", 1, 65536)
-    weight_std: float = _setting(0.013, "deviation of the first layer's weights at the start; 0: 1/√6400", 0.0, 10.0)
-    gamma: float = _setting(0.99, "discount factor per step", 0.0, 1.0)
-    learning_rate: float = _setting(1.2e-3, "step size of RMSProp or Adam, in weight units", 0.0, 10.0)
+    hidden: int = _setting(192, "hidden units", 1, 65536)
+    weight_std: float = _setting(0.02, "deviation of the weights of `w1` at the start; 0: 1/√6400", 0.0, 10.0)
+    gamma: float = _setting(0.985, "discount factor per step", 0.0, 1.0)
+    learning_rate: float = _setting(6e-4, "step size of RMSProp or Adam, in weight units", 0.0, 10.0)
 
+    frames: int = _setting(3, "ppo: screens that the network sees, the present one and those before it", 1, 16)
+    past_actions: int = _setting(1, "ppo: last actions that the network sees", 0, 5)
+    kernel_std: float = _setting(0.1, "ppo: deviation of the convolution's weights at the start", 0.0, 10.0)
     rollout_steps: int = _setting(128, "ppo: steps of each game in a batch", 1, 10**6)
     epochs: int = _setting(8, "ppo: passes over each batch", 1, 1000)
     minibatch: int = _setting(1024, "ppo: samples for each step of the optimiser", 1, 10**7)
@@ -52,9 +52,12 @@ class Config:
     adam_beta_1: float = _setting(0.9, "ppo: decay of Adam's mean gradient, per update", 0.0, 1.0)
     adam_beta_2: float = _setting(0.999, "ppo: decay of Adam's mean squared gradient, per update", 0.0, 1.0)
     adam_epsilon: float = _setting(1e-5, "ppo: added to the root of that mean", 0.0, 1.0)
-    schedule_steps: int = _setting(3_000_000, "ppo: learning rate and entropy fall in a line to 0 at this step", 1)
+    schedule_steps: int = _setting(2_600_000, "ppo: learning rate and entropy fall in a line to 0 at this step", 1)
     schedule_floor: float = _setting(0.05, "ppo: they stop falling at this share", 0.0, 1.0)
 
+    inputs: str = _setting(
+        "difference", "reinforce: what the network sees of a screen", choices=("difference", "image+difference")
+    )
     batch_games: int = _setting(10, "reinforce: games that have to end before the weights are updated", 1, 10**6)
     carry: str = _setting(
         "point",
@@ -84,8 +87,9 @@ class Config:
 _SEEDS: dict[str, Value] = {
     "algorithm": "reinforce",
     "actions": 2,
-    "inputs": "difference",
+    "hidden": 200,
     "weight_std": 0.0,
+    "gamma": 0.99,
     "learning_rate": 1e-4,
 }
 PRESETS: dict[str, dict[str, Value]] = {

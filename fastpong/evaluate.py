@@ -48,7 +48,7 @@ def evaluate(
     config : Config
         How the agent was built, and the rules (`sticky`, `frame_skip`).
     weights : dict
-        `w1` and `w2`, see `fastpong.policy.Policy`.
+        By name, see `fastpong.policy.shapes`.
     games : int
         Number of games, 1 or more.
     seed : int

@@ -57,10 +57,7 @@ class Game:
         while not over and self.steps != max_steps:
             row = rollout.new_row()
             rollout.observe(row, as_words(arrays["screens"]), zero, zero, arrays["ended"])
-            self.policy.act(
-                rollout.changes, rollout.starts[row], rollout.lengths[row], zero, self.steps,
-                rollout.actions[row], rollout.log_probs[row], rollout.values[row], self.greedy,
-            )  # fmt: skip
+            self.policy.act(rollout, row, zero, self.steps, self.greedy)
             self._games.step(rollout.actions[row])
             reward, over = int(arrays["rewards"][0]), bool(arrays["ended"][0])
             self.score[0] += max(reward, 0)

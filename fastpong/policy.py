@@ -1,4 +1,4 @@
-"""The policy: its weights, and how it acts."""
+"""The two policies: their weights, and how they act."""
 
 from typing import Any
 
@@ -6,106 +6,150 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpong.config import Config
-from fastpong.kernels import network
+from fastpong.kernels import convolution, network, ppo
 from fastpong.kernels.images import PIXELS
 from fastpong.noise import ACTION, WEIGHTS, stream_key
+from fastpong.rollout import Rollout
 
 F32 = npt.NDArray[np.float32]
 
 
-class Policy:
-    """A two-layer network without biases.
+def shapes(config: Config) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each array of weights, by name, in the order in which they lie in memory.
 
-    All weights live in one flat float32 buffer; `w1` and `w2` are views of it.
+    Algorithm ``reinforce``, see `fastpong.kernels.network`: ``w1`` (inputs, hidden), ``w2`` (actions − 1, hidden).
+    Algorithm ``ppo``, see `fastpong.kernels.convolution`: ``kernel`` (frames, 8, 4, 64), ``w1`` (7072, hidden),
+    ``w2`` (actions + 1, hidden + 1).
+    """
+    if config.algorithm == "reinforce":
+        return {"w1": (input_count(config), config.hidden), "w2": (config.actions - 1, config.hidden)}
+    return {
+        "kernel": (config.frames, *convolution.CELL, 4 * convolution.CHANNELS),
+        "w1": (convolution.INPUTS, config.hidden),
+        "w2": (config.actions + 1, config.hidden + 1),
+    }
+
+
+def input_count(config: Config) -> int:
+    """Return the number of inputs of the two-layer network: pixels of the difference, and of the image if seen."""
+    return PIXELS * (1 if config.inputs == "difference" else 2)
+
+
+def views(config: Config, flat: F32) -> dict[str, F32]:
+    """View a flat buffer as the arrays of `shapes`."""
+    arrays, at = {}, 0
+    for name, shape in shapes(config).items():
+        size = int(np.prod(shape))
+        arrays[name] = flat[at : at + size].reshape(shape)
+        at += size
+    return arrays
+
+
+class Policy:
+    """Weights in one flat float32 buffer, and a way to act.
 
     Parameters
     ----------
     config : Config
-        Uses `seed`, `algorithm`, `inputs`, `hidden`, `actions` and `weight_std`.
+        Uses `seed`, `algorithm`, `actions`, `hidden`, `weight_std`, and `inputs`, or `frames`, `past_actions` and
+        `kernel_std`.
 
     Attributes
     ----------
-    w1 : float32 (inputs, hidden)
-        A row per input, so that a sample reads whole rows.
-    w2 : float32 (outputs, hidden)
-        A logit per action but the last, whose logit is 0; with algorithm ``ppo`` then the value.
+    weights : float32 (any,)
+        All weights.
+    arrays : dict of float32
+        Views of them by name, see `shapes`.
     """
 
     def __init__(self, config: Config):
         self.config = config
-        self.weights: F32 = np.zeros(weight_count(config), np.float32)
-        self.w1, self.w2 = split(config, self.weights)
-        self._noise_key: Any = np.uint64(stream_key(config.seed, ACTION))
-        rng = np.random.default_rng(stream_key(config.seed, WEIGHTS))
-        # The seeds' "Xavier" start is N(0, 1) / √fan_in.
-        self.w1[:] = rng.standard_normal(self.w1.shape, np.float32) * (config.weight_std or 1 / np.sqrt(PIXELS))
-        self.w2[:] = rng.standard_normal(self.w2.shape, np.float32) / np.sqrt(config.hidden)
-        if config.algorithm == "ppo":
-            self.w2[: config.actions - 1] *= 0.1  # all actions are about equally likely at first
+        self.weights: F32 = np.zeros(sum(int(np.prod(shape)) for shape in shapes(config).values()), np.float32)
+        self.arrays = views(config, self.weights)
+        self.noise_key: Any = np.uint64(stream_key(config.seed, ACTION))
+        self.initialise(np.random.default_rng(stream_key(config.seed, WEIGHTS)))
 
-    def act(
-        self,
-        changes: npt.NDArray[np.int16],
-        starts: npt.NDArray[np.int64],
-        lengths: npt.NDArray[np.int64],
-        games: npt.NDArray[np.int64],
-        step: int,
-        actions: npt.NDArray[np.uint8],
-        log_probs: F32,
-        values: F32,
-        greedy: bool = False,
-    ) -> None:
-        """Choose the actions of some games.
+    def initialise(self, rng: np.random.Generator) -> None:
+        """Draw the weights of the start."""
+        raise NotImplementedError
+
+    def act(self, rollout: Rollout, row: int, games: npt.NDArray[np.int64], step: int, greedy: bool = False) -> None:
+        """Choose the actions of some games, and write them and what belongs to them into a row of the rollout.
 
         Parameters
         ----------
-        changes : int16 (…,)
-            Signed non-zero inputs, see `fastpong.kernels.images.observe`.
-        starts, lengths : int64 (games,)
-            Where each game's non-zeros are.
+        rollout : Rollout
+            Holds what the games show; its `actions` (0: up, 1: down, 2: no-op), `log_probs` of them and `values`
+            (0 without a value output) are written.
+        row : int
+            The present row.
         games : int64 (n,)
             The games that act.
         step : int
             Steps since the run began; it keys the noise together with the game.
-        actions : uint8 (games,)
-            Receives 0 (up), 1 (down) or 2 (no-op).
-        log_probs, values : float32 (games,)
-            Receive the log of the action's probability, and the value of the state (0 without a value output).
         greedy : bool
             Take the likeliest action instead of drawing one.
         """
-        network.act(
-            changes, starts, lengths, games, self.w1, self.w2, self._noise_key, step,
-            self.config.actions, greedy, actions, log_probs, values,
-        )  # fmt: skip
+        raise NotImplementedError
 
     def warm_up(self) -> None:
         """Compile or load the kernels used here; changes nothing."""
-        one, number = np.zeros(1, np.int64), np.zeros(1, np.float32)
-        self.act(np.zeros(1, np.int16), one, one, one, 0, np.zeros(1, np.uint8), number, number.copy())
+        spare = Rollout(self.config)
+        self.act(spare, spare.new_row(), np.zeros(1, np.int64), 0)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Weights by name."""
-        return {"w1": self.w1, "w2": self.w2}
+        return dict(self.arrays)
 
     def load_state(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
-        """Take over a `state` of the same shape."""
-        self.w1[:] = arrays["w1"]
-        self.w2[:] = arrays["w2"]
+        """Take over a `state` of the same shapes; raises `ValueError` if they differ, `KeyError` if one is missing."""
+        for name, array in self.arrays.items():
+            if arrays[name].shape != array.shape:
+                raise ValueError(f"{name} has shape {arrays[name].shape}, not {array.shape}")
+            array[:] = arrays[name]
 
 
-def input_count(config: Config) -> int:
-    """Return the number of inputs: pixels of the difference image, and of the image itself if that is seen as well."""
-    return PIXELS * (1 if config.inputs == "difference" else 2)
+class TwoLayers(Policy):
+    """The seeds' network: hidden = relu(x · w1), logits = w2 · hidden; the last action's logit is 0."""
+
+    def initialise(self, rng: np.random.Generator) -> None:
+        """N(0, 1) / √fan_in, which the seeds call Xavier."""
+        w1, w2 = self.arrays["w1"], self.arrays["w2"]
+        w1[:] = rng.standard_normal(w1.shape, np.float32) * (self.config.weight_std or 1 / np.sqrt(PIXELS))
+        w2[:] = rng.standard_normal(w2.shape, np.float32) / np.sqrt(self.config.hidden)
+
+    def act(self, rollout: Rollout, row: int, games: npt.NDArray[np.int64], step: int, greedy: bool = False) -> None:
+        """See `Policy.act`."""
+        network.act(
+            rollout.items, rollout.starts[row], rollout.lengths[row], games, self.arrays["w1"], self.arrays["w2"],
+            self.noise_key, step, self.config.actions, greedy, rollout.actions[row], rollout.log_probs[row],
+        )  # fmt: skip
 
 
-def weight_count(config: Config) -> int:
-    """Return the number of weights."""
-    outputs = config.actions if config.algorithm == "ppo" else config.actions - 1
-    return (input_count(config) + outputs) * config.hidden
+class Convolutional(Policy):
+    """A convolution, a hidden layer, and a logit per action and the value on top."""
+
+    def initialise(self, rng: np.random.Generator) -> None:
+        """Small weights: Adam's steps soon make the features, and all actions are about equally likely at first."""
+        config = self.config
+        kernel, w1, w2 = self.arrays["kernel"], self.arrays["w1"], self.arrays["w2"]
+        pixels = convolution.SITES * convolution.CHANNELS
+        kernel[:] = rng.standard_normal(kernel.shape, np.float32) * config.kernel_std
+        w1[:pixels] = rng.standard_normal((pixels, config.hidden), np.float32) * config.weight_std
+        w2[:, :-1] = rng.standard_normal((config.actions + 1, config.hidden), np.float32) / np.sqrt(config.hidden)
+        w2[:-1] *= 0.1
+
+    def act(self, rollout: Rollout, row: int, games: npt.NDArray[np.int64], step: int, greedy: bool = False) -> None:
+        """See `Policy.act`."""
+        kernel, w1, w2 = (self.arrays[name] for name in ("kernel", "w1", "w2"))
+        envs = self.config.envs
+        ppo.act(
+            rollout.items, rollout.starts.reshape(-1), rollout.lengths.reshape(-1), rollout.ages.reshape(-1),
+            row * envs, games, envs, kernel, w1, w2, self.config.past_actions, self.noise_key, step, greedy,
+            rollout.actions.reshape(-1), rollout.log_probs.reshape(-1), rollout.values.reshape(-1),
+        )  # fmt: skip
 
 
-def split(config: Config, flat: F32) -> tuple[F32, F32]:
-    """View a flat buffer of `weight_count` numbers as `w1` (inputs, hidden) and `w2` (outputs, hidden)."""
-    cut = input_count(config) * config.hidden
-    return flat[:cut].reshape(-1, config.hidden), flat[cut:].reshape(-1, config.hidden)
+def make_policy(config: Config) -> Policy:
+    """Return the policy of an algorithm."""
+    return Convolutional(config) if config.algorithm == "ppo" else TwoLayers(config)

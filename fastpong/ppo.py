@@ -1,4 +1,4 @@
-"""Clipped policy gradients (PPO) on sparse inputs, with a value output and Adam."""
+"""Clipped policy gradients (PPO) on the convolutional network, with a value output and Adam."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -9,8 +9,9 @@ import numpy.typing as npt
 from fastpong.config import Config
 from fastpong.games import usable_cores
 from fastpong.kernels import optimiser, ppo
+from fastpong.kernels.convolution import INPUTS, SITES
 from fastpong.noise import SHUFFLE, stream_key
-from fastpong.policy import Policy, input_count, split
+from fastpong.policy import Policy, make_policy, views
 from fastpong.rollout import Rollout
 from fastpong.tally import Tally
 
@@ -19,13 +20,12 @@ HALVES = 2
 
 
 class _Half:
-    """What one half of a minibatch adds up: a gradient, the rows of `w1` it touches, and sums of statistics."""
+    """What one half of a minibatch adds up: a gradient, the sites whose rows of `w1` it touches, and statistics."""
 
     def __init__(self, config: Config, size: int):
         self.gradient = np.zeros(size, np.float32)
-        self.grad_w1, self.grad_w2 = split(config, self.gradient)
-        self.marks, self.touched = np.zeros(input_count(config), np.int64), np.zeros(input_count(config), np.int64)
-        self.count = 0
+        self.arrays = views(config, self.gradient)
+        self.touched = np.zeros(SITES + 1, np.bool_)
         self.sums = np.zeros(4)
 
 
@@ -55,39 +55,46 @@ class PPO:
         self._halves = [_Half(config, len(policy.weights)) for _ in range(HALVES)]
         self.gradient = self._halves[0].gradient  # where the halves are added up
         # The emulators wait while the weights change, so a second core is free for it.
+        self._rows = np.zeros(INPUTS, np.int64)
         self._pool = ThreadPoolExecutor(min(HALVES, usable_cores()), "learner")
+        # Weights, gradient, mean and mean square of each array, as matrices of rows.
+        buffers = [views(config, buffer) for buffer in (policy.weights, self.gradient, self.mean, self.square)]
+        self._matrices = {
+            name: [buffer[name].reshape(-1, buffer[name].shape[-1]) for buffer in buffers] for name in policy.arrays
+        }
         self.updates = 0
         self.statistics: dict[str, float] = {}
 
     def due(self, rollout: Rollout, tally: Tally) -> bool:
-        """Whether all rows but the last, which has no outcome yet, make a batch."""
-        return rollout.rows > self.config.rollout_steps
+        """Whether all new rows but the last, which has no outcome yet, make a batch."""
+        return rollout.rows - int(rollout.begins[0]) > self.config.rollout_steps
 
     def learn(self, rollout: Rollout, tally: Tally) -> None:
-        """Learn from all rows but the last, whose value stands for what comes after them."""
+        """Learn from all new rows but the last, whose value stands for what comes after them."""
         c = self.config
-        rows = rollout.rows - 1
-        advantages, targets = np.zeros((rows, c.envs), np.float32), np.zeros((rows, c.envs), np.float32)
+        begin, end = int(rollout.begins[0]), rollout.rows - 1
+        # With the rows of history, so that the indices of the rollout's rows fit.
+        advantages, targets = np.zeros((end, c.envs), np.float32), np.zeros((end, c.envs), np.float32)
         ppo.advantages_of(
-            rollout.rewards[:rows], rollout.ended[:rows], rollout.values[: rows + 1], c.gamma, c.gae_lambda,
-            advantages, targets,
+            rollout.rewards[begin:end], rollout.ended[begin:end], rollout.values[begin : end + 1],
+            c.gamma, c.gae_lambda, advantages[begin:], targets[begin:],
         )  # fmt: skip
-        mean, deviation = advantages.mean(dtype=np.float64), advantages.std(dtype=np.float64)
-        standardised = ((advantages - mean) / (deviation + 1e-8)).astype(np.float32).reshape(-1)
+        new = advantages[begin:]
+        new[:] = (new - new.mean(dtype=np.float64)) / (new.std(dtype=np.float64) + 1e-8)
         left = max(c.schedule_floor, 1.0 - tally.steps / c.schedule_steps)
         # Keyed by the number of updates, so that a resumed run draws the same minibatches.
         rng = np.random.default_rng([stream_key(c.seed, SHUFFLE), self.updates])
         for half in self._halves:
             half.sums[:] = 0.0
         for _ in range(c.epochs):
-            order = rng.permutation(advantages.size)
+            order = begin * c.envs + rng.permutation(new.size)
             for start in range(0, len(order), c.minibatch):
                 self._step(
-                    rollout, standardised, targets.reshape(-1), order[start : start + c.minibatch],
+                    rollout, advantages.reshape(-1), targets.reshape(-1), order[start : start + c.minibatch],
                     left * c.learning_rate, left * c.entropy,
                 )  # fmt: skip
-        sums = np.sum([half.sums for half in self._halves], axis=0) / (c.epochs * advantages.size)
-        spread = float(targets.var(dtype=np.float64))
+        sums = np.sum([half.sums for half in self._halves], axis=0) / (c.epochs * new.size)
+        spread = float(targets[begin:].var(dtype=np.float64))
         self.statistics = {
             "entropy": float(sums[0]),
             "kl": float(sums[1]),
@@ -95,7 +102,7 @@ class PPO:
             "explained": 1.0 - float(sums[3]) / spread if spread > 0 else 0.0,
             "learning_rate": left * c.learning_rate,
         }
-        rollout.begins[:] = rows
+        rollout.begins[:] = end
 
     def _step(
         self,
@@ -107,40 +114,36 @@ class PPO:
         entropy: float,
     ) -> None:
         """Take one step of the optimiser for a minibatch (int64 (m,) indices)."""
-        c, policy, first = self.config, self.policy, self._halves[0]
+        c, first = self.config, self._halves[0]
+        kernel, w1, w2 = (self.policy.arrays[name] for name in ("kernel", "w1", "w2"))
         self.updates += 1
 
         def add_up(half: _Half, part: npt.NDArray[np.int64]) -> None:
-            half.count = ppo.clipped_gradient(
-                rollout.changes, rollout.starts.reshape(-1), rollout.lengths.reshape(-1),
-                rollout.actions.reshape(-1), rollout.log_probs.reshape(-1), advantages, targets, part,
-                policy.w1, policy.w2, c.clip, entropy, c.value_weight, 1.0 / len(samples),
-                half.grad_w1, half.grad_w2, half.marks, self.updates, half.touched, half.sums,
+            ppo.clipped_gradient(
+                rollout.items, rollout.starts.reshape(-1), rollout.lengths.reshape(-1), rollout.ages.reshape(-1),
+                c.envs, rollout.actions.reshape(-1), rollout.log_probs.reshape(-1), advantages, targets, part,
+                kernel, w1, w2, c.past_actions, c.clip, entropy, c.value_weight, 1.0 / len(samples),
+                half.arrays["kernel"], half.arrays["w1"], half.arrays["w2"], half.touched, half.sums,
             )  # fmt: skip
 
         self._both(add_up, self._halves, np.array_split(samples, HALVES))
-        count = first.count
         for other in self._halves[1:]:
-            count = ppo.merge_rows(
-                first.grad_w1, first.marks, self.updates, first.touched, count,
-                other.grad_w1, other.touched, other.count,
-            )  # fmt: skip
-            first.grad_w2 += other.grad_w2
-            other.grad_w2[:] = 0.0
+            ppo.merge(first.arrays["w1"], first.touched, other.arrays["w1"], other.touched)
+            for name in ("kernel", "w2"):
+                first.arrays[name] += other.arrays[name]
+                other.arrays[name][:] = 0.0
+        count = ppo.rows_of(first.touched, self._rows)
 
-        def step(parts: tuple[Any, Any, Any, Any], rows: npt.NDArray[np.int64]) -> None:
+        def step(name: str, rows: npt.NDArray[np.int64]) -> None:
+            weights, gradient, mean, square = self._matrices[name]
             optimiser.adam_rows(
-                *parts, rows, len(rows), learning_rate, c.adam_beta_1, c.adam_beta_2, c.adam_epsilon, self.updates
-            )
+                weights, gradient, mean, square, rows, len(rows),
+                learning_rate, c.adam_beta_1, c.adam_beta_2, c.adam_epsilon, self.updates,
+            )  # fmt: skip
 
-        first_layer, second_layer = self._layers()
-        self._both(step, [first_layer] * HALVES, np.array_split(first.touched[:count], HALVES))
-        step(second_layer, np.arange(len(policy.w2)))
-
-    def _layers(self) -> list[tuple[Any, Any, Any, Any]]:
-        """Return weights, gradient, mean and mean square of `w1`, then of `w2`."""
-        buffers = (self.policy.weights, self.gradient, self.mean, self.square)
-        return list(zip(*(split(self.config, buffer) for buffer in buffers), strict=True))
+        self._both(step, ["w1"] * HALVES, np.array_split(self._rows[:count], HALVES))
+        for name in ("kernel", "w2"):
+            step(name, np.arange(len(self._matrices[name][0])))
 
     def _both(self, work: Any, *arguments: Any) -> None:
         """Call `work` with each set of arguments, on as many cores as there are."""
@@ -149,7 +152,7 @@ class PPO:
 
     def warm_up(self) -> None:
         """Compile or load the kernels used here; changes nothing."""
-        spare = PPO(self.config, Policy(self.config))
+        spare = PPO(self.config, make_policy(self.config))
         rollout = Rollout(self.config)
         rollout.rows = 2
         spare.learn(rollout, Tally(self.config.envs, 0.0))
@@ -167,5 +170,3 @@ class PPO:
         """Take over a `state`."""
         self.mean[:], self.square[:] = arrays["mean"], arrays["square"]
         self.updates = int(arrays["updates"])
-        for half in self._halves:
-            half.marks[:] = 0

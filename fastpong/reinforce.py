@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from fastpong.config import Config
 from fastpong.kernels import network, optimiser
-from fastpong.policy import Policy, split
+from fastpong.policy import Policy, views
 from fastpong.rollout import Rollout
 from fastpong.tally import Tally
 
@@ -34,7 +34,7 @@ class Reinforce:
         self.config, self.policy = config, policy
         self.gradient = np.zeros_like(policy.weights)
         self.cache = np.zeros_like(policy.weights)
-        self.grad_w1, self.grad_w2 = split(config, self.gradient)
+        self.gradients = views(config, self.gradient)
         self.updates = 0
         self.statistics: dict[str, float] = {}
 
@@ -46,8 +46,9 @@ class Reinforce:
         """Learn from the finished points (or games) of all rows but the last, which has no outcome yet."""
         batch = rollout.cut_batch(rollout.rows - 1)
         entropy = network.policy_gradient(
-            rollout.changes, rollout.starts.reshape(-1), rollout.lengths.reshape(-1), rollout.actions.reshape(-1),
-            batch.samples, batch.advantages, self.policy.w1, self.policy.w2, self.grad_w1, self.grad_w2,
+            rollout.items, rollout.starts.reshape(-1), rollout.lengths.reshape(-1), rollout.actions.reshape(-1),
+            batch.samples, batch.advantages, self.policy.arrays["w1"], self.policy.arrays["w2"],
+            self.gradients["w1"], self.gradients["w2"],
         )  # fmt: skip
         self.statistics["entropy"] = entropy / max(1, len(batch.samples))
         c = self.config
@@ -64,8 +65,9 @@ class Reinforce:
         spare.rows = 1
         batch = spare.cut_batch(1)
         network.policy_gradient(
-            spare.changes, spare.starts.reshape(-1), spare.lengths.reshape(-1), spare.actions.reshape(-1),
-            batch.samples[:0], batch.advantages[:0], self.policy.w1, self.policy.w2, self.grad_w1, self.grad_w2,
+            spare.items, spare.starts.reshape(-1), spare.lengths.reshape(-1), spare.actions.reshape(-1),
+            batch.samples[:0], batch.advantages[:0], self.policy.arrays["w1"], self.policy.arrays["w2"],
+            self.gradients["w1"], self.gradients["w2"],
         )  # fmt: skip
         one = np.zeros(1, np.float32)
         optimiser.rmsprop(one, one.copy(), one.copy(), 0.0, 0.5, 1.0)

@@ -13,7 +13,7 @@ from fastpong.kernels.images import PIXELS, SCREEN
 I64 = npt.NDArray[np.int64]
 
 
-_ROWS = ("starts", "lengths", "actions", "log_probs", "values", "rewards", "ended")
+_ROWS = ("starts", "lengths", "ages", "actions", "log_probs", "values", "rewards", "ended")
 
 
 @dataclass(frozen=True)
@@ -30,26 +30,37 @@ class Batch:
 class Rollout:
     """Steps of all games since the last batch, with the unfinished ones of before.
 
-    Row t of each (rows, games) array is one step of all games. The inputs are one long list of signed non-zeros
-    (`changes`), with `starts` and `lengths` for each step. All of it grows as needed.
+    Row t of each (rows, games) array is one step of all games. What the games show is one long list (`items`: signed
+    non-zeros for ``reinforce``, runs for ``ppo``, see `fastpong.kernels.images`), with `starts` and `lengths` for each
+    step. All of it grows as needed.
 
     Parameters
     ----------
     config : Config
-        Uses `envs`, `inputs`, `gamma`, `carry` and `standardise`.
+        Uses `envs`, `algorithm`, `inputs`, `frames`, `past_actions`, `gamma`, `carry` and `standardise`.
+
+    Attributes
+    ----------
+    begins : int64 (games,)
+        First row of each game that no batch has used. Earlier rows are history, which later steps still look at.
+    ages : int64 (rows, games)
+        ``ppo``: steps of the game before this one; history goes back no further than this.
     """
 
     def __init__(self, config: Config):
         self.config = config
         games = config.envs
+        self._runs = config.algorithm == "ppo"
+        self._history = max(config.frames - 1, config.past_actions) if self._runs else 0
         self.rows = 0
-        self.end = 0  # of what is used of `changes`
-        self.changes = np.zeros(1 << 20, np.int16)
+        self.end = 0  # of what is used of `items`
+        self.items: Any = np.zeros(1 << 20, np.int32 if self._runs else np.int16)
         self.starts, self.lengths = np.zeros((256, games), np.int64), np.zeros((256, games), np.int64)
+        self.ages = np.zeros((256, games), np.int64)
         self.actions = np.zeros((256, games), np.uint8)
         self.log_probs, self.values = np.zeros((256, games), np.float32), np.zeros((256, games), np.float32)
         self.rewards, self.ended = np.zeros((256, games), np.int8), np.zeros((256, games), np.int8)
-        self.begins = np.zeros(games, np.int64)  # first row of each game that no batch has used
+        self.begins = np.zeros(games, np.int64)
         self.last_pixels = np.zeros((games, PIXELS), np.int16)
         self.last_counts = np.zeros(games, np.int64)
 
@@ -70,16 +81,22 @@ class Rollout:
         games: I64,
         first: npt.NDArray[np.int8],
     ) -> None:
-        """Preprocess the screens of some games into a row; see `fastpong.kernels.images.observe`."""
-        room = 2 * PIXELS * len(games)
-        if self.end + room > len(self.changes):
-            grown = np.zeros(2 * len(self.changes) + room, np.int16)
-            grown[: self.end] = self.changes[: self.end]
-            self.changes = grown
-        self.end = images.observe(
-            screens, slots, games, first, self.last_pixels, self.last_counts,
-            self.changes, self.end, self.starts[row], self.lengths[row], self.config.inputs != "difference",
-        )  # fmt: skip
+        """Preprocess the screens of some games into a row; see `fastpong.kernels.images`."""
+        room = 2 * PIXELS * len(games)  # as much as the fullest of screens could need
+        if self.end + room > len(self.items):
+            grown = np.zeros(2 * len(self.items) + room, self.items.dtype)
+            grown[: self.end] = self.items[: self.end]
+            self.items = grown
+        if self._runs:
+            self.end = images.observe_runs(
+                screens, slots, games, first, self.items, self.end, self.starts[row], self.lengths[row],
+                self.ages[row - 1] if row else np.full(self.config.envs, -1), self.ages[row],
+            )  # fmt: skip
+        else:
+            self.end = images.observe(
+                screens, slots, games, first, self.last_pixels, self.last_counts,
+                self.items, self.end, self.starts[row], self.lengths[row], self.config.inputs != "difference",
+            )  # fmt: skip
 
     def cut_batch(self, rows: int) -> Batch:
         """Take the finished points (or games) of the first `rows` rows: what came after carries over.
@@ -102,9 +119,9 @@ class Rollout:
         return Batch(samples, advantages)
 
     def drop_used(self) -> None:
-        """Forget the rows that every game is done with."""
-        used = int(self.begins.min())
-        if used == 0:
+        """Forget the rows that every game is done with, but for the history of the next one."""
+        used = int(self.begins.min()) - self._history
+        if used <= 0:
             return
         left = self.rows - used
         base = int(self.starts[used].min()) if left else self.end
@@ -112,7 +129,7 @@ class Rollout:
             array = getattr(self, name)
             array[:left] = array[used : self.rows]
         self.starts[:left] -= base
-        self.changes[: self.end - base] = self.changes[base : self.end]
+        self.items[: self.end - base] = self.items[base : self.end]
         self.end -= base
         self.rows = left
         self.begins -= used
@@ -127,7 +144,7 @@ class Rollout:
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Everything that the next batches need, by name."""
         return {name: getattr(self, name)[: self.rows] for name in _ROWS} | {
-            "changes": self.changes[: self.end],
+            "items": self.items[: self.end],
             "begins": self.begins,
             "last_pixels": self.last_pixels[:, : int(self.last_counts.max())],
             "last_counts": self.last_counts,
@@ -141,8 +158,8 @@ class Rollout:
             array = np.zeros((room, self.config.envs), arrays[name].dtype)
             array[:rows] = arrays[name]
             setattr(self, name, array)
-        self.rows, self.end = rows, len(arrays["changes"])
-        self.changes = np.concatenate([arrays["changes"], np.zeros(1 << 20, np.int16)])
+        self.rows, self.end = rows, len(arrays["items"])
+        self.items = np.concatenate([arrays["items"], np.zeros(1 << 20, self.items.dtype)])
         self.begins = arrays["begins"].copy()
         self.last_pixels[:, : arrays["last_pixels"].shape[1]] = arrays["last_pixels"]
         self.last_counts[:] = arrays["last_counts"]

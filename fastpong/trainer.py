@@ -9,7 +9,7 @@ import numpy.typing as npt
 from fastpong.config import Config
 from fastpong.games import Games
 from fastpong.kernels.images import as_words
-from fastpong.policy import Policy
+from fastpong.policy import make_policy
 from fastpong.ppo import PPO
 from fastpong.reinforce import Reinforce
 from fastpong.rollout import Rollout
@@ -38,7 +38,7 @@ class Player:
 
     def __init__(self, config: Config, games: Games):
         self.config, self.games = config, games
-        self.policy, self.rollout = Policy(config), Rollout(config)
+        self.policy, self.rollout = make_policy(config), Rollout(config)
         self.tally = Tally(config.envs, config.running_mean)
         self.step = 0
         self.seconds = dict.fromkeys(STAGES, 0.0)
@@ -69,10 +69,7 @@ class Player:
                 rollout.rewards[before, members] = games.rewards[slots]
                 rollout.ended[before, members] = games.ended[slots]
             t3 = clock()
-            self.policy.act(
-                rollout.changes, rollout.starts[row], rollout.lengths[row], members, self.step,
-                rollout.actions[row], rollout.log_probs[row], rollout.values[row], greedy,
-            )  # fmt: skip
+            self.policy.act(rollout, row, members, self.step, greedy)
             t4 = clock()
             games.send(group, rollout.actions[row, members])
             t5 = clock()

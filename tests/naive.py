@@ -120,17 +120,74 @@ def advantages_of(rewards: Any, ended: Any, values: Any, gamma: float, lam: floa
     return advantages, advantages + values[:rows]
 
 
+def court(rgb: npt.NDArray[np.uint8]) -> F64:
+    """The seeds' preprocessing of the red channel (210, 160), but every row of the court: float64 (160, 80)."""
+    image = rgb[34:194][:, ::2].astype(np.float64)
+    image[(image == 144) | (image == 109)] = 0
+    image[image != 0] = 1
+    return image
+
+
+def runs_of(image: Any) -> list[tuple[int, int, int]]:
+    """Vertical runs of ones as (row, column, length), cut at rows that are multiples of 8."""
+    found = []
+    for column in range(80):
+        row = 0
+        while row < 160:
+            length = 0
+            while row + length < 160 and image[row + length, column] and (length == 0 or (row + length) % 8):
+                length += 1
+            if length:
+                found.append((row, column, length))
+            row += max(1, length)
+    return found
+
+
+def convolution(frames: Sequence[Any], kernel: Any) -> F64:
+    """Channels of all sites (21, 21, 16). `frames` are (160, 80) images, the present one first; kernel (f, 8, 4, 64).
+
+    The site (i, j) sees rows 8i − 8 … 8i + 7 and columns 4j − 4 … 4j + 3.
+    """
+    total = np.zeros((21, 21, 16))
+    for f, image in enumerate(frames):
+        for i in range(21):
+            for j in range(21):
+                for y in range(max(0, 8 * i - 8), min(160, 8 * i + 8)):
+                    for x in range(max(0, 4 * j - 4), min(80, 4 * j + 4)):
+                        if image[y, x]:
+                            quarter = 2 * (i - y // 8) + (j - x // 4)
+                            total[i, j] += kernel[f, y % 8, x % 4, 16 * quarter : 16 * quarter + 16].astype(float)
+    return np.maximum(total, 0.0)
+
+
+def convolutional_outputs(frames: Sequence[Any], past: Sequence[int], kernel: Any, w1: Any, w2: Any) -> F64:
+    """Logits and value; `past` are the last actions, the latest first."""
+    acts = convolution(frames, kernel).reshape(-1)
+    facts = np.zeros(16)
+    facts[0] = 1.0
+    actions = len(w2) - 1
+    for lag, action in enumerate(past):
+        facts[1 + lag * actions + action] = 1.0
+    inputs = np.concatenate([acts, facts])
+    hidden = np.maximum(sum(inputs[i] * w1[i].astype(float) for i in np.flatnonzero(inputs)), 0.0)
+    return np.array([float(w2[o, :-1] @ hidden) + float(w2[o, -1]) for o in range(actions + 1)])
+
+
+def softmax(logits: Any) -> F64:
+    weights = [math.exp(logit - max(logits)) for logit in logits]
+    return np.array(weights) / sum(weights)
+
+
 def clipped_objective(
-    x: F64, action: int, log_prob: float, advantage: float, target: float, w1: Any, w2: Any,
+    outputs: F64, action: int, log_prob: float, advantage: float, target: float,
     clip: float, entropy_weight: float, value_weight: float,
 ) -> float:  # fmt: skip
-    """What PPO maximises for one sample; w2 (actions, hidden) holds actions − 1 logits and the value."""
-    hidden, probs = forward(x, w1, w2[:-1])
-    value = sum(float(w2[-1, j]) * hidden[j] for j in range(len(hidden)))
+    """What PPO maximises for one sample; `outputs` are the logits and the value."""
+    probs = softmax(outputs[:-1])
     ratio = math.exp(math.log(float(probs[action])) - log_prob)
     surrogate = min(ratio * advantage, min(max(ratio, 1 - clip), 1 + clip) * advantage)
     bonus = entropy_weight * -sum(float(p) * math.log(p) for p in probs)
-    return float(surrogate + bonus - value_weight * 0.5 * (target - value) ** 2)
+    return float(surrogate + bonus - value_weight * 0.5 * (target - float(outputs[-1])) ** 2)
 
 
 def adam(

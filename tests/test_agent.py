@@ -2,6 +2,7 @@
 
 from fastpong.checkpoint import SHIPPED, load, load_weights
 from fastpong.play import Game
+from fastpong.policy import shapes
 
 
 def test_it_is_small_and_tells_how_it_was_trained() -> None:
@@ -9,7 +10,7 @@ def test_it_is_small_and_tells_how_it_was_trained() -> None:
     _, about = load(SHIPPED)
     assert about["steps"] > 0 and "[about]" in about["trained_with"]
     config, weights = load_weights(None)
-    assert weights["w1"].shape == (12800, config.hidden)
+    assert {name: array.shape for name, array in weights.items()} == shapes(config)
 
 
 def test_it_wins_a_game_with_sticky_actions() -> None:

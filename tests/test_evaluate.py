@@ -4,13 +4,13 @@ import pytest
 from fastpong.config import make_config
 from fastpong.evaluate import evaluate, summarise
 from fastpong.noise import EVALUATION, stream_key
-from fastpong.policy import Policy
+from fastpong.policy import make_policy
 from fastpong.pong import PongGames
 
 
 def test_whole_games_with_a_fixed_share_for_each_place() -> None:
     config = make_config("fast", {"hidden": 8, "seed": 4})
-    weights = Policy(config).state()
+    weights = make_policy(config).state()
     result = evaluate(config, weights, 5, seed=1, workers=2)
     assert result.games == len(result.scores) == 5
     assert result.mean == pytest.approx(np.mean(result.scores))
@@ -22,10 +22,9 @@ def test_whole_games_with_a_fixed_share_for_each_place() -> None:
 def test_a_game_is_scored_to_its_last_point() -> None:
     """Against a plain loop over one game with the same noise, played by an agent that always goes up."""
     config = make_config("fast", {"hidden": 4})
-    policy = Policy(config)
-    policy.w1[:] = 0.01
-    policy.w2[:] = 0.0
-    policy.w2[0] = 5.0
+    policy = make_policy(config)
+    policy.weights[:] = 0.0
+    policy.arrays["w2"][0, -1] = 5.0  # the bias of "up"
     games = PongGames([0], seed=stream_key(9, EVALUATION) >> 1, actions=3)
     games.reset()
     score, steps, over = 0, 0, False

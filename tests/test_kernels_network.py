@@ -170,13 +170,13 @@ class Actor:
         games = len(sparse.lengths)
         self.sparse, self.w1, self.w2, self.choices = sparse, w1, w2, actions
         self.actions = np.full(games, 77, np.uint8)
-        self.log_probs, self.values = np.full(games, 9, np.float32), np.full(games, 9, np.float32)
+        self.log_probs = np.full(games, 9, np.float32)
 
     def act(self, games: Any, step: int, key: int = 99, greedy: bool = False) -> Any:
         noise_key: Any = np.uint64(key)
         network.act(
             self.sparse.changes, self.sparse.starts, self.sparse.lengths, np.asarray(games), self.w1, self.w2,
-            noise_key, step, self.choices, greedy, self.actions, self.log_probs, self.values,
+            noise_key, step, self.choices, greedy, self.actions, self.log_probs,
         )  # fmt: skip
         return self.actions
 
@@ -195,20 +195,8 @@ def test_act_draws_from_the_policy(actions: int) -> None:
                 probs = naive.forward(x.astype(float), w1, w2)[1]
                 assert taken[game] == naive.draw(probs, naive.uniform(99, game, step))
                 assert actor.log_probs[game] == pytest.approx(np.log(probs[taken[game]]), rel=1e-3, abs=1e-4)
-                assert actor.values[game] == 0
     for game, x in enumerate(xs):
         np.testing.assert_allclose(counts[game] / 4000, naive.forward(x.astype(float), w1, w2)[1], atol=0.03)
-
-
-def test_a_value_output_is_not_an_action() -> None:
-    w1, w2 = random_net(16, 9, 4)  # three rows: two logits and the value
-    xs = random_xs(17, 5)
-    actor = Actor(Sparse(xs), w1, w2, 3)
-    taken = actor.act(range(5), 0, greedy=True)
-    for game, x in enumerate(xs):
-        hidden, probs = naive.forward(x.astype(float), w1, w2[:2])
-        assert actor.values[game] == pytest.approx(float(w2[2].astype(float) @ hidden), rel=1e-4, abs=1e-4)
-        assert taken[game] == probs.argmax()
 
 
 def test_act_changes_nobody_else() -> None:
@@ -216,7 +204,7 @@ def test_act_changes_nobody_else() -> None:
     actor = Actor(Sparse(random_xs(15, 3)), w1, w2, 2)
     taken = actor.act([1], 0, key=1)
     assert taken[0] == taken[2] == 77 and taken[1] < 2
-    assert actor.values[0] == actor.log_probs[2] == 9
+    assert actor.log_probs[2] == 9
 
 
 @settings(max_examples=200)

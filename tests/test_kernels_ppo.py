@@ -1,14 +1,18 @@
+"""The kernels of the preset ``fast`` against plain loops, on real screens, and against finite differences."""
+
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fastpong.kernels import ppo
+from fastpong.kernels import convolution, images, ppo
+from fastpong.kernels.noise import uniform
 from tests import naive
-from tests.test_kernels_network import Sparse, random_net, random_xs, slope
+from tests.test_kernels_network import slope
 
 CLIP, ENTROPY, VALUE = 0.2, 0.03, 0.5
 
@@ -26,84 +30,238 @@ def test_advantages(data: st.DataObject, gamma: float, lam: float) -> None:
     np.testing.assert_allclose(targets, ref_targets, rtol=1e-4, atol=1e-5)
 
 
-class Minibatch:
-    """Some samples, half of them beyond the clip on either side, and what the kernel makes of them."""
+class Steps:
+    """Seven steps of two games on real screens (game 1 shows them backwards), and a small network.
 
-    def __init__(self, actions: int, inputs: int = 6400):
-        rng = np.random.default_rng(actions)
-        self.w1, self.w2 = random_net(21, 6, actions + 1)
-        self.xs = random_xs(22, 8)
-        self.taken = rng.integers(0, actions, 8)
-        dense = [x.astype(float) for x in self.xs]
-        now = [naive.log_prob(x, a, self.w1, self.w2[:-1]) for x, a in zip(dense, self.taken.tolist(), strict=True)]
-        self.log_probs = np.array(now, np.float32) + np.array([0, 0.05, -0.05, 0.5, -0.5, 0.5, -0.5, 0.1], np.float32)
-        self.advantages = np.array([1, -1, 1, 1, 1, -1, -1, 0], np.float32)
-        self.targets = rng.standard_normal(8).astype(np.float32)
-        self.grad_w1, self.grad_w2 = np.zeros_like(self.w1), np.zeros_like(self.w2)
-        self.statistics, self.touched = np.zeros(4), np.zeros(inputs, np.int64)
-        sparse = Sparse(self.xs)
-        self.count = ppo.clipped_gradient(
-            sparse.changes, sparse.starts, sparse.lengths, self.taken.astype(np.uint8), self.log_probs,
-            self.advantages, self.targets, np.arange(8), self.w1, self.w2, CLIP, ENTROPY, VALUE, 1 / 8,
-            self.grad_w1, self.grad_w2, np.zeros(inputs, np.int64), 5, self.touched, self.statistics,
-        )  # fmt: skip
+    Game 0 starts anew at step 4, so its samples have 1, 2 or 3 frames.
+    """
+
+    def __init__(self, screens: npt.NDArray[np.uint8], actions: int = 3, past: int = 2, hidden: int = 5):
+        rng = np.random.default_rng(3)
+        self.games, self.past, rows = 2, past, 7
+        shape = (rows, self.games)
+        self.frames = 3
+        self.runs = np.zeros(rows * 2 * 200, np.int32)
+        self.starts, self.lengths, self.ages = (np.zeros(shape, np.int64) for _ in range(3))
+        self.actions = rng.integers(0, actions, shape).astype(np.uint8)
+        chosen = screens[100:107] if len(screens) > 107 else screens[:7]
+        words = images.as_words(np.ascontiguousarray(chosen))
+        self.images: dict[tuple[int, int], npt.NDArray[np.float64]] = {}
+        at = 0
+        for t in range(rows):
+            for game, slot in ((0, t), (1, rows - 1 - t)):
+                first = np.full(rows, t == 0 or (game == 0 and t == 4), np.int8)
+                before = self.ages[t - 1] if t else np.full(2, -1)
+                at = images.observe_runs(
+                    words, np.array([slot]), np.array([game]), first, self.runs, at,
+                    self.starts[t], self.lengths[t], before, self.ages[t],
+                )  # fmt: skip
+                image = np.zeros((160, 80))
+                empty = np.isin(chosen[slot][34:194, ::2], images.BACKGROUND)
+                image[~empty] = 1
+                self.images[t, game] = image
+        self.kernel = (rng.standard_normal((3, 8, 4, 64)) / 5).astype(np.float32)
+        self.w1 = (rng.standard_normal((convolution.INPUTS, hidden)) / 10).astype(np.float32)
+        self.w2 = rng.standard_normal((actions + 1, hidden + 1)).astype(np.float32)
+
+    def seen(self, sample: int) -> tuple[list[npt.NDArray[np.float64]], list[int]]:
+        """Frames and past actions of a sample, the latest first."""
+        t, game = divmod(sample, self.games)
+        age = int(self.ages[t, game])
+        frames = [self.images[t - f, game] for f in range(min(age + 1, self.frames))]
+        return frames, [int(self.actions[t - lag, game]) for lag in range(1, min(age, self.past) + 1)]
+
+    def outputs(self, sample: int, kernel: npt.ArrayLike, w1: npt.ArrayLike, w2: npt.ArrayLike) -> naive.F64:
+        frames, past = self.seen(sample)
+        return naive.convolutional_outputs(frames, past, kernel, w1, w2)
 
 
+@pytest.fixture(scope="module")
+def steps(real_screens: npt.NDArray[np.uint8]) -> Steps:
+    return Steps(real_screens)
+
+
+def test_runs_are_the_pixels_of_the_court(real_screens: npt.NDArray[np.uint8]) -> None:
+    out, starts = np.zeros(2000, np.int32), 0
+    for screen in real_screens[::10]:
+        end = images.find_runs(images.as_words(np.ascontiguousarray(screen)[None])[0], out, starts)
+        ref = ~np.isin(screen[34:194, ::2], images.BACKGROUND)
+        runs = [(int(r) // 8 // 80, int(r) // 8 % 80, int(r) % 8 + 1) for r in out[starts:end]]
+        assert sorted(runs, key=lambda run: (run[1], run[0])) == naive.runs_of(ref)
+
+
+@given(st.lists(st.tuples(st.integers(0, 159), st.integers(0, 79), st.integers(1, 30)), max_size=12))
+def test_runs_of_any_picture(bars: list[tuple[int, int, int]]) -> None:
+    screen = np.full((210, 160), 34, np.uint8)
+    for row, column, length in bars:
+        screen[34 + row : min(194, 34 + row + length), 2 * column] = 92
+    out = np.zeros(13_000, np.int32)
+    end = images.find_runs(images.as_words(screen[None])[0], out, 0)
+    runs = [(int(r) // 8 // 80, int(r) // 8 % 80, int(r) % 8 + 1) for r in out[:end]]
+    assert sorted(runs, key=lambda run: (run[1], run[0])) == naive.runs_of(screen[34:194, ::2] == 92)
+
+
+def test_a_full_picture_fits() -> None:
+    out = np.zeros(12_800, np.int32)
+    screen = np.full((210, 160), 92, np.uint8)
+    assert images.find_runs(images.as_words(screen[None])[0], out, 0) == 20 * 80
+
+
+def test_ages_count_from_the_first_screen(steps: Steps) -> None:
+    assert steps.ages[:, 0].tolist() == [0, 1, 2, 3, 0, 1, 2]
+    assert steps.ages[:, 1].tolist() == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_convolution(steps: Steps) -> None:
+    samples = np.array([12, 1, 8, 9, 13])
+    sums = np.zeros((3, 4, 9, 64), np.float32)
+    convolution.prefix_sums(steps.kernel, sums)
+    starts, lengths, ages = steps.starts.reshape(-1), steps.lengths.reshape(-1), steps.ages.reshape(-1)
+    most = convolution.entries_at_most(lengths, ages, 2, samples, 3)
+    bounds, sites = np.zeros(6, np.int64), np.zeros(most, np.int64)
+    acts = np.zeros((most, 16), np.float32)
+    count = convolution.convolve(steps.runs, starts, lengths, ages, 2, samples, sums, bounds, sites, acts)
+    assert count == bounds[-1] <= most
+    for i, sample in enumerate(samples.tolist()):
+        ref = naive.convolution(steps.seen(sample)[0], steps.kernel).reshape(-1, 16)
+        comp = np.zeros_like(ref)
+        entries = slice(bounds[i], bounds[i + 1])
+        assert len(set(sites[entries])) == bounds[i + 1] - bounds[i]
+        comp[sites[entries]] = acts[entries]
+        np.testing.assert_allclose(comp, ref, rtol=1e-4, atol=1e-5)
+    groups, order, owners = (
+        np.zeros(convolution.SITES + 1, np.int64),
+        np.zeros(most, np.int64),
+        np.zeros(most, np.int64),
+    )
+    convolution.group_by_site(bounds, sites, groups, order, owners)
+    assert sorted(order[:count]) == list(range(count))
+    for site in range(convolution.SITES):
+        members = order[groups[site] : groups[site + 1]]
+        assert (sites[members] == site).all()
+    assert all(bounds[owners[e]] <= e < bounds[owners[e] + 1] for e in range(count))
+
+
+@pytest.mark.parametrize("greedy", [False, True])
 @pytest.mark.parametrize("actions", [2, 3])
-def test_clipped_gradient_against_finite_differences(actions: int) -> None:
-    batch = Minibatch(actions)
-    w1, w2 = batch.w1.astype(np.float64), batch.w2.astype(np.float64)
-    dense = [x.astype(float) for x in batch.xs]
+def test_act(real_screens: npt.NDArray[np.uint8], actions: int, greedy: bool) -> None:
+    steps = Steps(real_screens, actions)
+    key: Any = np.uint64(77)
+    log_probs, values = np.full((7, 2), 9, np.float32), np.full((7, 2), 9, np.float32)
+    for row in range(7):
+        for game in (1, 0):
+            ppo.act(
+                steps.runs, steps.starts.reshape(-1), steps.lengths.reshape(-1), steps.ages.reshape(-1), 2 * row,
+                np.array([game]), 2, steps.kernel, steps.w1, steps.w2, 2, key, row, greedy,
+                steps.actions.reshape(-1), log_probs.reshape(-1), values.reshape(-1),
+            )  # fmt: skip
+            outputs = steps.outputs(2 * row + game, steps.kernel, steps.w1, steps.w2)
+            probs = naive.softmax(outputs[:-1])
+            number = uniform(key, game, row)
+            wanted = int(np.argmax(probs)) if greedy else naive.draw(probs, number)
+            assert steps.actions[row, game] == wanted
+            assert log_probs[row, game] == pytest.approx(np.log(probs[wanted]), rel=1e-3, abs=1e-4)
+            assert values[row, game] == pytest.approx(outputs[-1], rel=1e-3, abs=1e-4)
+
+
+class Minibatch:
+    """Eight samples, half of them beyond the clip on either side, and what the kernel makes of them."""
+
+    def __init__(self, steps: Steps):
+        rng = np.random.default_rng(4)
+        self.steps = steps
+        self.samples = np.array([12, 5, 1, 8, 9, 0, 13, 10])
+        self.log_probs, self.advantages = np.zeros(14, np.float32), np.zeros(14, np.float32)
+        self.targets = rng.standard_normal(14).astype(np.float32)
+        self.shifts = [0, 0.05, -0.05, 0.5, -0.5, 0.5, -0.5, 0.1]
+        taken = steps.actions.reshape(-1)
+        for sample, shift, advantage in zip(
+            self.samples.tolist(), self.shifts, (1, -1, 1, 1, 1, -1, -1, 0), strict=True
+        ):
+            probs = naive.softmax(steps.outputs(sample, steps.kernel, steps.w1, steps.w2)[:-1])
+            self.log_probs[sample] = np.log(probs[taken[sample]]) + shift
+            self.advantages[sample] = advantage
+        self.gradients, self.touched, self.statistics = self.gradient(self.samples)
+
+    def gradient(
+        self, samples: npt.NDArray[np.int64]
+    ) -> tuple[list[npt.NDArray[np.float32]], npt.NDArray[np.bool_], naive.F64]:
+        steps = self.steps
+        kernel, w1, w2 = (np.zeros_like(array) for array in (steps.kernel, steps.w1, steps.w2))
+        touched, statistics = np.zeros(convolution.SITES + 1, np.bool_), np.zeros(4)
+        ppo.clipped_gradient(
+            steps.runs, steps.starts.reshape(-1), steps.lengths.reshape(-1), steps.ages.reshape(-1), 2,
+            steps.actions.reshape(-1), self.log_probs, self.advantages, self.targets, samples,
+            steps.kernel, steps.w1, steps.w2, steps.past, CLIP, ENTROPY, VALUE, 1 / 8,
+            kernel, w1, w2, touched, statistics,
+        )  # fmt: skip
+        return [kernel, w1, w2], touched, statistics
+
+
+@pytest.fixture(scope="module")
+def batch(steps: Steps) -> Minibatch:
+    return Minibatch(steps)
+
+
+def test_clipped_gradient_against_finite_differences(batch: Minibatch) -> None:
+    steps = batch.steps
+    kernel, w1, w2 = (array.astype(np.float64) for array in (steps.kernel, steps.w1, steps.w2))
+    taken = steps.actions.reshape(-1)
 
     def objective() -> float:
         return sum(
             naive.clipped_objective(
-                dense[i], int(batch.taken[i]), float(batch.log_probs[i]), float(batch.advantages[i]),
-                float(batch.targets[i]), w1, w2, CLIP, ENTROPY, VALUE,
+                steps.outputs(s, kernel, w1, w2), int(taken[s]), float(batch.log_probs[s]),
+                float(batch.advantages[s]), float(batch.targets[s]), CLIP, ENTROPY, VALUE,
             )
-            for i in range(8)
+            for s in batch.samples.tolist()
         ) / 8  # fmt: skip
 
-    for a in range(actions):
-        for j in range(6):
-            assert batch.grad_w2[a, j] == pytest.approx(slope(objective, w2, (a, j)), rel=2e-3, abs=1e-4)
-    for pixel in np.flatnonzero(np.abs(batch.xs).sum(0))[::40].tolist():
-        for j in range(6):
-            assert batch.grad_w1[pixel, j] == pytest.approx(slope(objective, w1, (pixel, j)), rel=2e-3, abs=1e-4)
+    rng = np.random.default_rng(5)
+    for array, gradient, number in (
+        (kernel, batch.gradients[0], 12),
+        (w1, batch.gradients[1], 12),
+        (w2, batch.gradients[2], 12),
+    ):
+        seen = np.argwhere(np.abs(gradient) > 1e-3)
+        assert len(seen) >= number
+        for at in rng.permutation(seen)[:number]:
+            index = tuple(at.tolist())
+            assert gradient[index] == pytest.approx(slope(objective, array, index), rel=5e-3, abs=2e-4)
+    facts = batch.gradients[1][convolution.SITES * 16 :]
+    assert facts[0].any() and facts[1:7].any() and not facts[7:].any()
 
 
-def test_touched_rows_and_statistics() -> None:
-    batch = Minibatch(3)
-    rows = batch.touched[: batch.count].tolist()
-    assert sorted(rows) == np.flatnonzero(np.abs(batch.xs).sum(0)).tolist()
-    others = np.setdiff1d(np.arange(6400), rows)
-    assert not batch.grad_w1[others].any()
-    dense = [x.astype(float) for x in batch.xs]
-    assert batch.statistics[0] == pytest.approx(sum(naive.entropy(x, batch.w1, batch.w2[:2]) for x in dense), rel=1e-4)
-    ratios = np.exp([0, -0.05, 0.05, -0.5, 0.5, -0.5, 0.5, -0.1])
+def test_touched_sites_and_statistics(batch: Minibatch) -> None:
+    steps = batch.steps
+    reached = np.zeros(convolution.SITES + 1, np.bool_)
+    reached[-1] = True
+    for sample in batch.samples.tolist():
+        every = np.ones((3, 8, 4, 64))
+        reached[:-1] |= naive.convolution(steps.seen(sample)[0], every).sum(-1).reshape(-1) > 0
+    np.testing.assert_array_equal(batch.touched, reached)
+    rows = np.flatnonzero(np.abs(batch.gradients[1]).sum(1))
+    assert reached[rows // 16].all()
+    outputs = [steps.outputs(s, steps.kernel, steps.w1, steps.w2) for s in batch.samples.tolist()]
+    probs = [naive.softmax(output[:-1]) for output in outputs]
+    assert batch.statistics[0] == pytest.approx(-sum(float((p * np.log(p)).sum()) for p in probs), rel=1e-4)
+    ratios = np.exp(-np.array(batch.shifts))
     assert batch.statistics[1] == pytest.approx(float((ratios - 1 - np.log(ratios)).sum()), rel=1e-3)
     assert batch.statistics[2] == 2  # up with a ratio of 1.6, and down with one of 0.6
-    hidden = [naive.forward(x, batch.w1, batch.w2[:2])[0] for x in dense]
-    errors = [float(t) - float(batch.w2[2].astype(float) @ h) for t, h in zip(batch.targets, hidden, strict=True)]
+    errors = [float(batch.targets[s]) - output[-1] for s, output in zip(batch.samples, outputs, strict=True)]
     assert batch.statistics[3] == pytest.approx(sum(e * e for e in errors), rel=1e-3)
 
 
-def test_halves_add_up() -> None:
-    whole = Minibatch(2)
-    sparse = Sparse(whole.xs)
-    halves = []
-    for samples in (np.array([7, 1, 4, 2]), np.array([0, 3, 5, 6])):
-        grad_w1, grad_w2 = np.zeros_like(whole.w1), np.zeros_like(whole.w2)
-        marks, touched = np.zeros(6400, np.int64), np.zeros(6400, np.int64)
-        arguments: Any = (
-            sparse.changes, sparse.starts, sparse.lengths, whole.taken.astype(np.uint8), whole.log_probs,
-            whole.advantages, whole.targets, samples, whole.w1, whole.w2, CLIP, ENTROPY, VALUE, 1 / 8,
-            grad_w1, grad_w2, marks, 3, touched, np.zeros(4),
-        )  # fmt: skip
-        halves.append((grad_w1, grad_w2, marks, touched, ppo.clipped_gradient(*arguments)))
-    (grad_w1, grad_w2, marks, touched, count), (other_w1, other_w2, _, other_touched, other_count) = halves
-    count = ppo.merge_rows(grad_w1, marks, 3, touched, count, other_w1, other_touched, other_count)
-    np.testing.assert_allclose(grad_w1, whole.grad_w1, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(grad_w2 + other_w2, whole.grad_w2, rtol=1e-4, atol=1e-6)
-    assert sorted(touched[:count]) == sorted(whole.touched[: whole.count])
-    assert not other_w1.any()
+def test_halves_add_up(batch: Minibatch) -> None:
+    one, touched, _ = batch.gradient(batch.samples[:3])
+    two, other_touched, _ = batch.gradient(batch.samples[3:])
+    ppo.merge(one[1], touched, two[1], other_touched)
+    np.testing.assert_allclose(one[1], batch.gradients[1], rtol=1e-3, atol=1e-6)
+    np.testing.assert_array_equal(touched, batch.touched)
+    assert not two[1].any() and not other_touched.any()
+    for k in (0, 2):
+        np.testing.assert_allclose(one[k] + two[k], batch.gradients[k], rtol=1e-3, atol=1e-5)
+    rows = np.zeros(convolution.INPUTS, np.int64)
+    count = ppo.rows_of(touched, rows)
+    assert rows[:count].tolist() == [16 * s + c for s in np.flatnonzero(batch.touched) for c in range(16)]
+    assert not touched.any()

@@ -45,7 +45,7 @@ def test_ppo_learns_every_so_many_steps_from_all_of_them() -> None:
             trainer.advance()
             if trainer.learn_if_due():
                 learned.append(step)
-                assert trainer.rollout.rows == 1  # the step in flight
+                assert trainer.rollout.rows == 3  # the step in flight, and what it looks back at
         assert learned == [41, 81, 121]
         assert trainer.learner.updates == 3 * 3 * 5
         statistics = trainer.learner.statistics
@@ -79,12 +79,10 @@ def test_rewarded_actions_become_likelier(preset: str) -> None:
 def probability_of_up(trainer: Trainer) -> float:
     """Mean over the rows, from many draws."""
     rollout, ups = trainer.rollout, 0
-    actions, numbers = np.zeros(4, np.uint8), np.zeros(4, np.float32)
     for step in range(2000):
         row = step % 40
-        trainer.policy.act(
-            rollout.changes, rollout.starts[row], rollout.lengths[row], np.arange(4), step,
-            actions, numbers, numbers.copy(),
-        )  # fmt: skip
-        ups += int((actions == 0).sum())
+        actions = rollout.actions[row].copy()
+        trainer.policy.act(rollout, row, np.arange(4), step)
+        ups += int((rollout.actions[row] == 0).sum())
+        rollout.actions[row] = actions
     return ups / 8000

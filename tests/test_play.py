@@ -9,7 +9,7 @@ from fastpong.checkpoint import save
 from fastpong.config import make_config
 from fastpong.errors import FastpongError, UsageError
 from fastpong.play import Game, half_blocks, play
-from fastpong.policy import Policy
+from fastpong.policy import make_policy
 
 
 @pytest.fixture
@@ -17,9 +17,9 @@ def agent(tmp_path: Path) -> Path:
     import dataclasses
 
     config = make_config("karpathy", {"hidden": 8, "envs": 4})
-    policy = Policy(config)
+    weights = make_policy(config).state()
     path = tmp_path / "best.npz"
-    save(path, {"policy.w1": policy.w1, "policy.w2": policy.w2}, {"config": dataclasses.asdict(config)})
+    save(path, {f"policy.{name}": array for name, array in weights.items()}, {"config": dataclasses.asdict(config)})
     return path
 
 

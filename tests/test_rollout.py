@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fastpong.config import Config
+from fastpong.config import make_config
 from fastpong.kernels.images import as_words, dense
 from fastpong.rollout import Rollout
 from tests import naive
@@ -25,7 +25,7 @@ def fill(rollout: Rollout, screens: npt.NDArray[np.uint8], rewards: Any, ended: 
 
 def images_of(rollout: Rollout, row: int) -> list[npt.NDArray[Any]]:
     starts, lengths = rollout.starts[row], rollout.lengths[row]
-    return [dense(rollout.changes[s : s + n]) for s, n in zip(starts, lengths, strict=True)]
+    return [dense(rollout.items[s : s + n]) for s, n in zip(starts, lengths, strict=True)]
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def course() -> tuple[Any, Any]:
 @pytest.mark.parametrize("carry", ["point", "game"])
 def test_batches_cover_what_is_finished_once(carry: str, course: Any, real_screens: npt.NDArray[np.uint8]) -> None:
     rewards, ended = course
-    rollout = Rollout(Config(envs=2, inputs="difference", carry=carry, standardise="batch"))
+    rollout = Rollout(make_config("karpathy", {"envs": 2, "carry": carry, "standardise": "batch"}))
     fill(rollout, real_screens, rewards, ended)
     ref = naive.finished_samples(rewards, ended, [0, 0], 200, 0.99, carry)
     batch = rollout.cut_batch(200)
@@ -54,7 +54,7 @@ def test_batches_cover_what_is_finished_once(carry: str, course: Any, real_scree
 
 def test_what_carries_over_keeps_its_images(course: Any, real_screens: npt.NDArray[np.uint8]) -> None:
     rewards, ended = course
-    rollout = Rollout(Config(envs=2, inputs="difference"))
+    rollout = Rollout(make_config("karpathy", {"envs": 2}))
     fill(rollout, real_screens, rewards, ended)
     before = {row: images_of(rollout, row) for row in (100, 200, 289)}
     actions = rollout.actions[:290].copy()
@@ -70,7 +70,7 @@ def test_what_carries_over_keeps_its_images(course: Any, real_screens: npt.NDArr
 
 def test_state_is_complete(course: Any, real_screens: npt.NDArray[np.uint8]) -> None:
     rewards, ended = course
-    one, two = Rollout(Config(envs=2, inputs="difference")), Rollout(Config(envs=2, inputs="difference"))
+    one, two = Rollout(make_config("karpathy", {"envs": 2})), Rollout(make_config("karpathy", {"envs": 2}))
     fill(one, real_screens, rewards, ended)
     one.cut_batch(200)
     one.drop_used()
@@ -82,3 +82,19 @@ def test_state_is_complete(course: Any, real_screens: npt.NDArray[np.uint8]) -> 
     np.testing.assert_array_equal(a.advantages, b.advantages)
     for row in range(one.rows):
         np.testing.assert_array_equal(images_of(one, row), images_of(two, row))
+
+
+def test_runs_keep_the_history_that_later_steps_look_at(real_screens: npt.NDArray[np.uint8]) -> None:
+    rollout = Rollout(make_config("fast", {"envs": 2, "frames": 4, "past_actions": 2}))
+    nothing = np.zeros((20, 2), np.int8)
+    ended = nothing.copy()
+    ended[7] = 1
+    fill(rollout, real_screens, nothing, ended)
+    assert rollout.ages[:20, 0].tolist() == [0, 1, 2, 3, 4, 5, 6, 7, *range(12)]
+    runs = [rollout.items[s : s + n].tolist() for s, n in zip(rollout.starts[16], rollout.lengths[16], strict=True)]
+    rollout.begins[:] = 19
+    rollout.drop_used()
+    assert rollout.rows == 4 and rollout.begins.tolist() == [3, 3]  # rows 16 … 19
+    kept = [rollout.items[s : s + n].tolist() for s, n in zip(rollout.starts[0], rollout.lengths[0], strict=True)]
+    assert kept == runs
+    assert rollout.ages[:4, 1].tolist() == [8, 9, 10, 11]

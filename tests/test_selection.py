@@ -6,17 +6,17 @@ import numpy as np
 
 from fastpong.checkpoint import RunFolder, load
 from fastpong.config import Config, make_config
-from fastpong.policy import Policy
+from fastpong.policy import make_policy
 from fastpong.selection import choose_best
 
 
 def candidate(config: Config, run: RunFolder, steps: int, score: float | None, always: int, keep: int = 3) -> None:
-    """Add weights that take the same action in every state that has a pixel."""
-    policy = Policy(config)
-    policy.w1[:] = 0.01
-    policy.w2[:] = 0.0
-    policy.w2[always] = 1.0
-    run.add_candidate(steps, keep, {"policy.w1": policy.w1, "policy.w2": policy.w2}, {"steps": steps, "score": score})
+    """Add weights that always take the same action."""
+    policy = make_policy(config)
+    policy.weights[:] = 0.0
+    policy.arrays["w2"][always, -1] = 1.0
+    weights = {f"policy.{name}": array for name, array in policy.state().items()}
+    run.add_candidate(steps, keep, weights, {"steps": steps, "score": score})
 
 
 def test_the_candidate_that_plays_best_becomes_best(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_the_candidate_that_plays_best_becomes_best(tmp_path: Path) -> None:
     assert facts["games"] == 4 and -21 <= facts["mean"] <= 21
     arrays, about = load(run.best)
     assert about["steps"] == facts["steps"] and about["evaluation"] == facts
-    assert arrays["policy.w2"][0 if facts["steps"] == 100 else 1].all()
+    assert arrays["policy.w2"][0 if facts["steps"] == 100 else 1, -1] == 1
 
 
 def test_a_damaged_candidate_does_not_take_part(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from fastpong.train import train
 from fastpong.trainer import STAGES, Trainer
 
 # Games that last 800 steps or more: a few whole ones are needed for an update.
-SMALL = {"envs": 6, "batch_games": 2, "hidden": 30, "seed": 5, "target": 22, "minibatch": 256}
+SMALL = {"envs": 6, "batch_games": 2, "hidden": 30, "seed": 5, "target": 22, "minibatch": 256, "eval_games": 0}
 
 
 def trained(config: Config, workers: int, groups: int, steps: int = 1250) -> Trainer:
@@ -71,7 +71,7 @@ def run(folder: Path, config: Config, steps: int, workers: int = 2, resume: bool
 def images_of(arrays: Any) -> list[list[int]]:
     """Non-zeros of every step that a checkpoint holds, game by game."""
     starts, lengths = arrays["rollout.starts"].ravel(), arrays["rollout.lengths"].ravel()
-    return [arrays["rollout.changes"][s : s + n].tolist() for s, n in zip(starts, lengths, strict=True)]
+    return [arrays["rollout.items"][s : s + n].tolist() for s, n in zip(starts, lengths, strict=True)]
 
 
 @pytest.mark.parametrize("preset", ["fast", "karpathy", "ray"])
@@ -86,7 +86,7 @@ def test_an_interrupted_run_goes_on_bit_for_bit(preset: str, tmp_path: Path) -> 
     assert int(whole["learner.updates"]) >= 2
     assert whole.keys() == parts.keys()
     # Where images lie depends on who was observed first; points are counted since the last line of the metrics.
-    for name in whole.keys() - {"rollout.starts", "rollout.changes", "tally.counts"}:
+    for name in whole.keys() - {"rollout.starts", "rollout.items", "tally.counts"}:
         np.testing.assert_array_equal(whole[name], parts[name], err_msg=name)
     assert images_of(whole) == images_of(parts)
     np.testing.assert_array_equal(whole["tally.counts"][:3], parts["tally.counts"][:3])

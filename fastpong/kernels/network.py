@@ -1,7 +1,7 @@
 """The policy network on sparse input: forward, actions and the policy gradient.
 
     hidden = relu(x · w1)        w1 is (inputs, hidden): a sample adds up about 60 of its rows
-    outputs = w2 · hidden        w2 is (outputs, hidden): actions − 1 logits, and perhaps the value of the state
+    logits = w2 · hidden         w2 is (actions − 1, hidden)
 
 The last action's logit is 0. With two actions the softmax over (logit, 0) is the seeds' sigmoid:
 p(up) = 1 / (1 + exp(−logit)).
@@ -59,11 +59,11 @@ def forward_one(
     start: int,
     length: int,
     w1: F32,  # (inputs, hidden)
-    w2: F32,  # (outputs, hidden)
+    w2: F32,  # (actions − 1, hidden)
     hidden: F32,  # (hidden,) out
     probs: F32,  # (actions,) out: probabilities of the actions
-) -> float:
-    """Compute hidden units and action probabilities of one sample, and return its value (0 without a value output)."""
+) -> None:
+    """Compute hidden units and action probabilities of one sample."""
     add_rows(changes, start, length, w1, hidden)
     units = hidden.shape[0]
     for j in range(units):
@@ -83,11 +83,6 @@ def forward_one(
         total += probs[a]
     for a in range(last + 1):
         probs[a] /= total
-    value = np.float32(0.0)
-    if w2.shape[0] > last:
-        for j in range(units):
-            value += w2[last, j] * hidden[j]
-    return float(value)
 
 
 @reassociated
@@ -97,14 +92,13 @@ def act(
     lengths: I64,  # (games,)
     games: I64,  # (n,) the games that act
     w1: F32,  # (inputs, hidden)
-    w2: F32,  # (outputs, hidden)
+    w2: F32,  # (actions − 1, hidden)
     key: int,  # uint64 key of the action noise
     step: int,  # steps since the run began
     choices: int,  # number of actions
     greedy: bool,  # take the likeliest action instead of drawing one
     actions: U8,  # (games,) out
     log_probs: F32,  # (games,) out: log of the probability of the action
-    values: F32,  # (games,) out: value of the state
 ) -> None:
     """Draw an action for each of some games from the policy."""
     hidden = np.empty(w1.shape[1], np.float32)
@@ -112,7 +106,7 @@ def act(
     last = choices - 1
     for i in range(len(games)):
         game = games[i]
-        values[game] = forward_one(changes, starts[game], lengths[game], w1, w2, hidden, probs)
+        forward_one(changes, starts[game], lengths[game], w1, w2, hidden, probs)
         action = 0
         if greedy:
             for a in range(1, last + 1):
@@ -136,9 +130,9 @@ def policy_gradient(
     samples: I64,  # (m,) the samples to sum over, as indices into the three arrays above
     advantages: F32,  # (m,)
     w1: F32,  # (inputs, hidden)
-    w2: F32,  # (outputs, hidden)
+    w2: F32,  # (actions − 1, hidden)
     grad_w1: F32,  # (inputs, hidden) in and out: the gradient is added
-    grad_w2: F32,  # (outputs, hidden) in and out: the gradient is added; no output is a value
+    grad_w2: F32,  # (actions − 1, hidden) in and out: the gradient is added
 ) -> float:
     """Add Σ advantage · ∇ log p(action) over the samples, and return the sum of the policy's entropies in nats.
 

@@ -1,16 +1,21 @@
-"""Clipped policy gradients with a value output: advantages, and the gradient of a minibatch."""
+"""Clipped policy gradients on the convolutional network: how it acts, advantages, and the gradient of a minibatch.
+
+The outputs are linear in the hidden units, with a bias: a logit per action, then the value of the state.
+"""
 
 import math
 
 import numpy as np
 import numpy.typing as npt
 
+from fastpong.kernels import convolution
+from fastpong.kernels.convolution import CHANNELS, SITES
 from fastpong.kernels.jit import kernel, reassociated
-from fastpong.kernels.network import forward_one
+from fastpong.kernels.noise import uniform
 
 F32 = npt.NDArray[np.float32]
 I8 = npt.NDArray[np.int8]
-I16 = npt.NDArray[np.int16]
+I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
 
@@ -42,104 +47,226 @@ def advantages_of(
 
 
 @reassociated
-def clipped_gradient(
-    changes: I16,  # (…,)
+def _outputs(
+    hidden: F32,  # (hidden,)
+    w2: F32,  # (actions + 1, hidden + 1): logits and the value; the last column is the bias
+    probs: F32,  # (actions,) out
+) -> float:
+    """Compute the probabilities of the actions, and return the value."""
+    units, actions = len(hidden), len(probs)
+    value = top = np.float32(0.0)
+    for a in range(actions + 1):
+        row = w2[a]
+        total = row[units]
+        for j in range(units):
+            total += row[j] * hidden[j]
+        if a == actions:
+            value = total
+        else:
+            probs[a] = total
+            top = total if a == 0 else max(top, total)
+    mass = np.float32(0.0)
+    for a in range(actions):
+        probs[a] = math.exp(probs[a] - top)
+        mass += probs[a]
+    for a in range(actions):
+        probs[a] /= mass
+    return float(value)
+
+
+@reassociated
+def act(
+    runs: I32,  # (…,) see images.find_runs
     starts: I64,  # (rows · games,)
     lengths: I64,  # (rows · games,)
-    actions: U8,  # (rows · games,)
-    log_probs: F32,  # (rows · games,) of the actions when they were taken
-    advantages: F32,  # (rows · games,) standardised
-    targets: F32,  # (rows · games,)
-    samples: I64,  # (m,) the samples to add, as indices into the arrays above
-    w1: F32,  # (inputs, hidden)
-    w2: F32,  # (actions, hidden): actions − 1 logits and the value
-    clip: float,  # the ratio of probabilities has no gradient beyond 1 ± clip
+    ages: I64,  # (rows · games,)
+    first: int,  # index of game 0's present step in these arrays
+    members: I64,  # (n,) the games that act
+    games: int,  # number of all games
+    weights: F32,  # (frames, 8, 4, 64) the kernel of the convolution
+    w1: F32,  # (7072, hidden)
+    w2: F32,  # (actions + 1, hidden + 1)
+    past: int,  # how many of the last actions are seen
+    key: int,  # uint64 key of the action noise
+    step: int,  # steps since the run began
+    greedy: bool,  # take the likeliest action instead of drawing one
+    actions: U8,  # (rows · games,) in: past actions; out: the present ones
+    log_probs: F32,  # (rows · games,) out: log of the probability of the action
+    values: F32,  # (rows · games,) out: value of the state
+) -> None:
+    """Choose an action for each of some games."""
+    samples = first + members
+    choices = w2.shape[0] - 1
+    hidden = np.empty((len(samples), w1.shape[1]), np.float32)
+    sums = np.empty((weights.shape[0], weights.shape[2], weights.shape[1] + 1, 4 * CHANNELS), np.float32)
+    most = convolution.entries_at_most(lengths, ages, games, samples, weights.shape[0])
+    bounds, sites = np.empty(len(samples) + 1, np.int64), np.empty(most, np.int64)
+    groups, order, owners = np.empty(SITES + 1, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
+    acts = np.empty((most, CHANNELS), np.float32)
+    convolution.prefix_sums(weights, sums)
+    convolution.convolve(runs, starts, lengths, ages, games, samples, sums, bounds, sites, acts)
+    convolution.group_by_site(bounds, sites, groups, order, owners)
+    convolution.hidden_layer(ages, actions, games, samples, past, choices, groups, order, owners, acts, w1, hidden)
+    probs = np.empty(choices, np.float32)
+    for m in range(len(samples)):
+        sample = samples[m]
+        values[sample] = _outputs(hidden[m], w2, probs)
+        action = 0
+        if greedy:
+            for a in range(1, choices):
+                if probs[a] > probs[action]:
+                    action = a
+        else:
+            left = uniform(key, members[m], step)
+            while action < choices - 1 and left >= probs[action]:
+                left -= probs[action]
+                action += 1
+        actions[sample] = action
+        log_probs[sample] = math.log(max(probs[action], np.float32(1e-30)))
+
+
+@reassociated
+def _loss_gradient(
+    hidden: F32,  # (m, hidden) after the relu
+    samples: I64,  # (m,)
+    actions: U8,
+    log_probs: F32,
+    advantages: F32,
+    targets: F32,
+    w2: F32,
+    clip: float,
     entropy_weight: float,
     value_weight: float,
-    scale: float,  # weight of a sample: 1 / size of the minibatch
-    grad_w1: F32,  # (inputs, hidden) in and out: the gradient is added
-    grad_w2: F32,  # (actions, hidden) in and out: the gradient is added
-    marks: I64,  # (inputs,) in and out: equal to `mark` for rows of grad_w1 that are listed already
-    mark: int,  # a number that was never used with these marks
-    touched: I64,  # (inputs,) out: the rows of grad_w1 that were added to
-    statistics: npt.NDArray[np.float64],  # (4,) in and out: sums of entropy, KL, clipped samples, squared value error
-) -> int:
-    """Add the gradient of some samples, uphill, and return how many rows of `w1` it touches.
-
-    Per sample: min(ρ A, clip(ρ, 1 − c, 1 + c) A) + entropy_weight · H − value_weight · ½ (target − V)²
-    (Schulman et al., "Proximal policy optimization algorithms", 2017, equations 7 and 9). The KL divergence is
-    estimated by (ρ − 1) − log ρ.
-    """
-    units, last = w1.shape[1], w2.shape[0] - 1
-    hidden = np.empty(units, np.float32)
-    grad_hidden = np.empty(units, np.float32)
-    probs = np.empty(last + 1, np.float32)
-    count = 0
-    for i in range(len(samples)):
-        sample = samples[i]
-        start, length = starts[sample], lengths[sample]
-        error = targets[sample] - forward_one(changes, start, length, w1, w2, hidden, probs)
+    scale: float,
+    grad_w2: F32,  # in and out: the gradient is added
+    grad_hidden: F32,  # (m, hidden) out: 0 where the relu is off
+    statistics: npt.NDArray[np.float64],  # (4,) in and out
+) -> None:
+    """Add the gradient of the objective, see `clipped_gradient`, to that of `w2`; write that of the hidden units."""
+    units, choices = hidden.shape[1], w2.shape[0] - 1
+    probs, slopes = np.empty(choices, np.float32), np.empty(choices + 1, np.float32)
+    for m in range(len(samples)):
+        sample, unit, grad = samples[m], hidden[m], grad_hidden[m]
+        error = targets[sample] - _outputs(unit, w2, probs)
         action, advantage = actions[sample], advantages[sample]
         log_ratio = math.log(max(probs[action], np.float32(1e-30))) - log_probs[sample]
         ratio = math.exp(log_ratio)
         clipped = ratio > 1.0 + clip if advantage > 0.0 else ratio < 1.0 - clip
         entropy = 0.0
-        for a in range(last + 1):
-            if probs[a] > 0.0:
-                entropy -= probs[a] * math.log(probs[a])
+        for a in range(choices):
+            entropy -= probs[a] * math.log(max(probs[a], np.float32(1e-30)))
         statistics[0] += entropy
         statistics[1] += ratio - 1.0 - log_ratio
         statistics[2] += clipped
         statistics[3] += error * error
         pull = 0.0 if clipped else ratio * advantage
-        grad_hidden[:] = 0.0
-        for a in range(last + 1):
-            if a < last:
-                wanted = 1.0 if action == a else 0.0
-                surprise = math.log(max(probs[a], np.float32(1e-30))) + entropy
-                slope = pull * (wanted - probs[a]) - entropy_weight * probs[a] * surprise
-            else:
-                slope = value_weight * error
-            grad_output = np.float32(scale * slope)
+        for a in range(choices):
+            wanted = 1.0 if action == a else 0.0
+            surprise = math.log(max(probs[a], np.float32(1e-30))) + entropy
+            slopes[a] = scale * (pull * (wanted - probs[a]) - entropy_weight * probs[a] * surprise)
+        slopes[choices] = scale * value_weight * error
+        grad[:] = 0.0
+        for a in range(choices + 1):
+            slope, row, grad_row = slopes[a], w2[a], grad_w2[a]
+            grad_row[units] += slope
             for j in range(units):
-                grad_w2[a, j] += grad_output * hidden[j]
-                grad_hidden[j] += grad_output * w2[a, j]
+                grad_row[j] += slope * unit[j]
+                grad[j] += slope * row[j]
         for j in range(units):
-            grad_hidden[j] = grad_hidden[j] if hidden[j] > 0.0 else np.float32(0.0)
-        for k in range(start, start + length):
-            change = changes[k]
-            at = abs(change) - 1
-            if marks[at] != mark:
-                marks[at] = mark
-                touched[count] = at
-                count += 1
-            row = grad_w1[at]
-            sign = np.float32(1.0 if change > 0 else -1.0)
-            for j in range(units):
-                row[j] += sign * grad_hidden[j]
-    return count
+            grad[j] = grad[j] if unit[j] > 0.0 else np.float32(0.0)
+
+
+@reassociated
+def clipped_gradient(
+    runs: I32,  # (…,) see images.find_runs
+    starts: I64,  # (rows · games,)
+    lengths: I64,  # (rows · games,)
+    ages: I64,  # (rows · games,)
+    games: int,  # the sample before sample s is s − games
+    actions: U8,  # (rows · games,)
+    log_probs: F32,  # (rows · games,) of the actions when they were taken
+    advantages: F32,  # (rows · games,) standardised
+    targets: F32,  # (rows · games,) what the value should have been
+    samples: I64,  # (m,) the samples to add, as indices into the arrays above
+    weights: F32,  # (frames, 8, 4, 64) the kernel of the convolution
+    w1: F32,  # (7072, hidden)
+    w2: F32,  # (actions + 1, hidden + 1)
+    past: int,  # how many of the last actions are seen
+    clip: float,  # the ratio of probabilities has no gradient beyond 1 ± clip
+    entropy_weight: float,
+    value_weight: float,
+    scale: float,  # weight of a sample: 1 / size of the minibatch
+    grad_weights: F32,  # in and out: the gradient is added, here and in the next two
+    grad_w1: F32,
+    grad_w2: F32,
+    touched: npt.NDArray[np.bool_],  # (442,) in and out: set for the sites whose rows of grad_w1 were added to
+    statistics: npt.NDArray[np.float64],  # (4,) in and out: sums of entropy, KL, clipped samples, squared value error
+) -> None:
+    """Add the gradient of some samples, uphill.
+
+    Per sample: min(ρ A, clip(ρ, 1 − c, 1 + c) A) + entropy_weight · H − value_weight · ½ (target − V)²
+    (Schulman et al., "Proximal policy optimization algorithms", 2017, equations 7 and 9). The KL divergence is
+    estimated by (ρ − 1) − log ρ.
+    """
+    choices = w2.shape[0] - 1
+    frames, rows, columns = weights.shape[0], weights.shape[1], weights.shape[2]
+    hidden = np.empty((len(samples), w1.shape[1]), np.float32)
+    grad_hidden = np.empty_like(hidden)
+    sums = np.empty((frames, columns, rows + 1, 4 * CHANNELS), np.float32)
+    grad_sums = np.zeros_like(sums)
+    most = convolution.entries_at_most(lengths, ages, games, samples, frames)
+    bounds, sites = np.empty(len(samples) + 1, np.int64), np.empty(most, np.int64)
+    groups, order, owners = np.empty(SITES + 1, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
+    acts = np.empty((most, CHANNELS), np.float32)
+    convolution.prefix_sums(weights, sums)
+    convolution.convolve(runs, starts, lengths, ages, games, samples, sums, bounds, sites, acts)
+    convolution.group_by_site(bounds, sites, groups, order, owners)
+    convolution.hidden_layer(ages, actions, games, samples, past, choices, groups, order, owners, acts, w1, hidden)
+    _loss_gradient(
+        hidden, samples, actions, log_probs, advantages, targets, w2, clip, entropy_weight, value_weight, scale,
+        grad_w2, grad_hidden, statistics,
+    )  # fmt: skip
+    convolution.hidden_gradient(
+        ages, actions, games, samples, past, choices, groups, order, owners, acts, w1, grad_hidden, grad_w1
+    )
+    convolution.convolve_gradient(runs, starts, lengths, ages, games, samples, bounds, sites, acts, grad_sums)
+    convolution.prefix_gradient(grad_sums, grad_weights)
+    for site in range(SITES):
+        if groups[site + 1] > groups[site]:
+            touched[site] = True
+    touched[SITES] = True
 
 
 @kernel
-def merge_rows(
-    gradient: F32,  # (inputs, hidden) in and out: the rows of `other` are added
-    marks: I64,  # (inputs,) in and out: equal to `mark` for the rows listed in `touched`
-    mark: int,
-    touched: I64,  # (inputs,) in and out: the rows of `gradient` that are not zero
-    count: int,  # how many they are
-    other: F32,  # (inputs, hidden) in; out: zeros
-    other_touched: I64,  # (inputs,) the rows of `other` that are not zero
-    other_count: int,
+def merge(
+    gradient: F32,  # (7072, hidden) in and out: the rows of `other` are added
+    touched: npt.NDArray[np.bool_],  # (442,) in and out: the sites whose rows of `gradient` are not zero
+    other: F32,  # (7072, hidden) in; out: zeros
+    other_touched: npt.NDArray[np.bool_],  # (442,) in; out: all False
+) -> None:
+    """Add the gradient of `w1` that another part of the minibatch has to this one."""
+    for site in range(SITES + 1):
+        if other_touched[site]:
+            for i in range(site * CHANNELS, (site + 1) * CHANNELS):
+                into, row = gradient[i], other[i]
+                for j in range(into.shape[0]):
+                    into[j] += row[j]
+                    row[j] = np.float32(0.0)
+            touched[site] = True
+            other_touched[site] = False
+
+
+@kernel
+def rows_of(
+    touched: npt.NDArray[np.bool_],  # (442,) in; out: all False
+    rows: I64,  # (7072,) out: the rows of `w1` that belong to the touched sites
 ) -> int:
-    """Add a gradient to another one, row by row, and return the new number of rows in `touched`."""
-    for i in range(other_count):
-        at = other_touched[i]
-        into, row = gradient[at], other[at]
-        for j in range(into.shape[0]):
-            into[j] += row[j]
-            row[j] = np.float32(0.0)
-        if marks[at] != mark:
-            marks[at] = mark
-            touched[count] = at
-            count += 1
+    """List the rows of `w1` that have a gradient, and return how many they are."""
+    count = 0
+    for site in range(SITES + 1):
+        if touched[site]:
+            for i in range(site * CHANNELS, (site + 1) * CHANNELS):
+                rows[count] = i
+                count += 1
+            touched[site] = False
     return count
