@@ -217,6 +217,18 @@ def plot(
     print(f"written to {out}")
 
 
+@app.command()
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
+    """Tell what a bug report needs: versions, cores, threads, ROM, display, MPI, Ray. Fails if something is wrong."""
+    from fastpong.doctor import examine
+    from fastpong.doctor import table as facts_table
+
+    facts = examine()
+    print(json.dumps(facts) if as_json else facts_table(facts))
+    if facts["problems"]:
+        raise FastpongError(facts["problems"][0])
+
+
 def _new_run(preset: str) -> Path:
     number = 1
     while (path := Path("runs") / f"{preset}-{number}").exists():

@@ -1,0 +1,106 @@
+"""What a bug report needs: versions, cores and threads, the game, the display, and what the extras would use."""
+
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import fastpong
+from fastpong.games import THREAD_VARIABLES, usable_cores
+
+BASE = ("numpy", "numba", "llvmlite", "gymnasium", "ale-py", "typer")
+EXTRAS = ("pygame", "imageio-ffmpeg", "matplotlib", "mpi4py", "ray")
+
+
+def examine() -> dict[str, Any]:
+    """Look at this machine and this installation.
+
+    Returns
+    -------
+    dict
+        Names and facts, in the order in which they are worth reading; ``problems`` is a list of sentences, each
+        with its remedy, and empty if `fastpong train` should work.
+    """
+    problems: list[str] = []
+    facts: dict[str, Any] = {
+        "fastpong": fastpong.__version__,
+        "python": f"{platform.python_version()} ({sys.executable})",
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cores": f"{usable_cores()} usable of {os.cpu_count()}",
+        "threads": ", ".join(f"{name}={os.environ[name]}" for name in THREAD_VARIABLES if name in os.environ)
+        or "no variable set: game subprocesses use one each, the learner one per core up to two",
+    }
+    for name in BASE:
+        facts[name] = _version(name)
+        if facts[name] is None:
+            problems.append(f"{name} is missing: pip install fastpong again")
+    facts |= {name: _version(name) or "not installed" for name in EXTRAS}
+    facts["kernel cache"] = _cache(problems)
+    facts["ROM"] = _rom(problems)
+    facts["display"] = (
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or "none: play --terminal or --out"
+    )
+    facts["mpiexec"] = shutil.which("mpiexec") or "not found"
+    facts["problems"] = problems
+    return facts
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"
+
+
+def _cache(problems: list[str]) -> str:
+    """Where numba keeps compiled kernels; without a place every start compiles for half a minute."""
+    spec = importlib.util.find_spec("fastpong.kernels")
+    assert spec is not None and spec.submodule_search_locations
+    folder = os.environ.get("NUMBA_CACHE_DIR") or spec.submodule_search_locations[0]
+    if os.access(folder, os.W_OK):
+        return folder
+    home = os.path.expanduser("~")
+    if "NUMBA_CACHE_DIR" not in os.environ and os.access(home, os.W_OK):
+        return f"in {home}, as {folder} is read-only"
+    problems.append(f"compiled kernels cannot be kept in {folder}: set NUMBA_CACHE_DIR to a folder that can be written")
+    return "none"
+
+
+def _rom(problems: list[str]) -> str:
+    """Start the real game for a step."""
+    import numpy as np
+
+    from fastpong.pong import PongGames
+
+    try:
+        games = PongGames([0], seed=0)
+        games.reset()
+        games.step(np.zeros(1, np.uint8))
+        games.close()
+    except Exception as error:  # whatever it is, it belongs into the report
+        problems.append(f"the game does not start ({error}): pip install --force-reinstall ale-py")
+        return "fails"
+    return "Pong starts"
+
+
+def table(facts: dict[str, Any]) -> str:
+    """Write the facts as lines of text."""
+    shown = {name: fact for name, fact in facts.items() if name != "problems"}
+    width = max(map(len, shown))
+    lines = [f"{name.ljust(width)}  {fact}" for name, fact in shown.items()]
+    return "\n".join([*lines, "", *(facts["problems"] or ["no problem found"])])
