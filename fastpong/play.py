@@ -16,7 +16,7 @@ from fastpong.checkpoint import load_weights
 from fastpong.config import changed
 from fastpong.errors import FastpongError, UsageError
 from fastpong.kernels.images import as_words
-from fastpong.policy import Policy
+from fastpong.policy import make_policy
 from fastpong.pong import PongGames
 from fastpong.rollout import Rollout
 
@@ -43,7 +43,7 @@ class Game:
         config, weights = load_weights(checkpoint)
         self.greedy = config.algorithm == "ppo"  # an agent of the seeds has learned to draw its actions
         self.config = changed(config, {"envs": 1, "seed": seed, "sticky": sticky})
-        self.policy = Policy(self.config)
+        self.policy = make_policy(self.config)
         self.policy.load_state(weights)
         self.score = [0, 0]  # agent, opponent
         self.steps = 0

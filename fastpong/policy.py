@@ -1,5 +1,6 @@
 """The two policies: their weights, and how they act."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ def views(config: Config, flat: F32) -> dict[str, F32]:
     return arrays
 
 
-class Policy:
+class Policy(ABC):
     """Weights in one flat float32 buffer, and a way to act.
 
     Parameters
@@ -69,10 +70,11 @@ class Policy:
         self.noise_key: Any = np.uint64(stream_key(config.seed, ACTION))
         self.initialise(np.random.default_rng(stream_key(config.seed, WEIGHTS)))
 
+    @abstractmethod
     def initialise(self, rng: np.random.Generator) -> None:
         """Draw the weights of the start."""
-        raise NotImplementedError
 
+    @abstractmethod
     def act(self, rollout: Rollout, row: int, games: npt.NDArray[np.int64], step: int, greedy: bool = False) -> None:
         """Choose the actions of some games, and write them and what belongs to them into a row of the rollout.
 
@@ -90,7 +92,6 @@ class Policy:
         greedy : bool
             Take the likeliest action instead of drawing one.
         """
-        raise NotImplementedError
 
     def warm_up(self) -> None:
         """Compile or load the kernels used here; changes nothing."""
