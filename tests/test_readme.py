@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 # Commands are run as they stand in the README, but for what makes them long.
 SHORTER = {"--minutes 10": "--minutes 0.05", "--envs 64": "--envs 4", "--games 100": "--games 2"}
-EXTRA = {"bench": "--rounds 1 --seconds 0.2", "play": "--steps 5"}
+EXTRA = {"bench": "--rounds 1 --seconds 0.2", "play": "--steps 5", "train": "--set eval_games=1"}
 
 
 def commands() -> list[str]:
@@ -21,7 +21,16 @@ def commands() -> list[str]:
 
 
 def test_the_readmes_commands_work_in_their_order(tmp_path: Path) -> None:
-    assert [line.split()[1] for line in commands()] == ["play", "train", "train", "eval", "play", "plot", "bench"]
+    assert [line.split()[1] for line in commands()] == [
+        "play",
+        "train",
+        "train",
+        "eval",
+        "play",
+        "plot",
+        "bench",
+        "doctor",
+    ]
     for line in commands():
         for long, short in SHORTER.items():
             line = line.replace(long, short)
