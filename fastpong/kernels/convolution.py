@@ -218,7 +218,7 @@ def hidden_layer(
         sample = samples[m]
         hidden[m] = w1[_FACTS]
         for lag in range(1, min(past, ages[sample]) + 1):
-            row = w1[_FACTS + 1 + (lag - 1) * choices + actions[sample - lag * games]]
+            row = w1[_FACTS + 1 + (lag - 1) * choices + np.int64(actions[sample - lag * games])]
             for j in range(hidden.shape[1]):
                 hidden[m, j] += row[j]
     for site in range(SITES):
@@ -258,7 +258,7 @@ def hidden_gradient(
         for j in range(grad.shape[0]):
             constant[j] += grad[j]
         for lag in range(1, min(past, ages[sample]) + 1):
-            row = grad_w1[_FACTS + 1 + (lag - 1) * choices + actions[sample - lag * games]]
+            row = grad_w1[_FACTS + 1 + (lag - 1) * choices + np.int64(actions[sample - lag * games])]
             for j in range(grad.shape[0]):
                 row[j] += grad[j]
     on = np.empty(CHANNELS, np.int64)
