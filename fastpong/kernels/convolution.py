@@ -68,6 +68,26 @@ def prefix_gradient(
                     gradient[f, row, column, c] += total
 
 
+@kernel
+def new_sums(
+    weights: F32,  # (frames, 8, 4, 64)
+) -> F32:
+    """Return zeros (frames, 4, 9, 64) for `prefix_sums` or for their gradient."""
+    frames, rows, columns, quartets = weights.shape
+    return np.zeros((frames, columns, rows + 1, quartets), np.float32)
+
+
+@kernel
+def _place(
+    run: int,  # see images.find_runs
+) -> tuple[np.int64, np.int64, np.int64, np.int64]:
+    """Say where a run is: the first of its four sites, and its column, first row and row after the last in its cell."""
+    length, position = np.int64(run) % RUN + 1, np.int64(run) // RUN
+    row, column = position // _COURT_WIDTH, position % _COURT_WIDTH
+    corner = row // _ROWS * _WIDTH + column // _COLUMNS
+    return corner, column % _COLUMNS, row % _ROWS, row % _ROWS + length
+
+
 @reassociated
 def convolve(
     runs: I32,  # (…,) see images.find_runs
@@ -90,12 +110,8 @@ def convolve(
         for f in range(min(ages[samples[m]] + 1, sums.shape[0])):
             sample = samples[m] - f * games
             for k in range(starts[sample], starts[sample] + lengths[sample]):
-                position = np.int64(runs[k]) // RUN
-                row, column = position // _COURT_WIDTH, position % _COURT_WIDTH
-                top = row % _ROWS
-                above = sums[f, column % _COLUMNS, top]
-                within = sums[f, column % _COLUMNS, top + runs[k] % RUN + 1]
-                corner = row // _ROWS * _WIDTH + column // _COLUMNS
+                corner, column, top, bottom = _place(runs[k])
+                above, within = sums[f, column, top], sums[f, column, bottom]
                 for d in range(4):
                     site = corner + (d >> 1) * _WIDTH + (d & 1)
                     if marks[site] <= first:
@@ -136,12 +152,8 @@ def convolve_gradient(
         for f in range(min(ages[samples[m]] + 1, grad_sums.shape[0])):
             sample = samples[m] - f * games
             for k in range(starts[sample], starts[sample] + lengths[sample]):
-                position = np.int64(runs[k]) // RUN
-                row, column = position // _COURT_WIDTH, position % _COURT_WIDTH
-                top = row % _ROWS
-                above = grad_sums[f, column % _COLUMNS, top]
-                within = grad_sums[f, column % _COLUMNS, top + runs[k] % RUN + 1]
-                corner = row // _ROWS * _WIDTH + column // _COLUMNS
+                corner, column, top, bottom = _place(runs[k])
+                above, within = grad_sums[f, column, top], grad_sums[f, column, bottom]
                 for d in range(4):
                     grad = grad_acts[entries[corner + (d >> 1) * _WIDTH + (d & 1)]]
                     for c in range(CHANNELS):
@@ -312,3 +324,34 @@ def entries_at_most(lengths: I64, ages: I64, games: int, samples: I64, frames: i
             number += 4 * lengths[samples[m] - f * games]
         total += min(number, SITES)
     return total
+
+
+@reassociated
+def forward(
+    runs: I32,
+    starts: I64,
+    lengths: I64,
+    ages: I64,
+    games: int,
+    actions: U8,
+    samples: I64,  # (m,)
+    weights: F32,  # (frames, 8, 4, 64) the kernel of the convolution
+    w1: F32,  # (7072, hidden)
+    past: int,
+    choices: int,
+) -> tuple[F32, F32, I64, I64, I64, I64, I64]:
+    """Compute the hidden units (m, hidden) of all samples; arguments as for `convolve` and `hidden_layer`.
+
+    What the gradient needs comes with them: acts, bounds, sites, groups, order and owners.
+    """
+    sums = new_sums(weights)
+    most = entries_at_most(lengths, ages, games, samples, weights.shape[0])
+    bounds, sites = np.empty(len(samples) + 1, np.int64), np.empty(most, np.int64)
+    groups, order, owners = np.empty(SITES + 1, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
+    acts = np.empty((most, CHANNELS), np.float32)
+    hidden = np.empty((len(samples), w1.shape[1]), np.float32)
+    prefix_sums(weights, sums)
+    convolve(runs, starts, lengths, ages, games, samples, sums, bounds, sites, acts)
+    group_by_site(bounds, sites, groups, order, owners)
+    hidden_layer(ages, actions, games, samples, past, choices, groups, order, owners, acts, w1, hidden)
+    return hidden, acts, bounds, sites, groups, order, owners

@@ -49,26 +49,38 @@ def as_words(screens: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
 
 
 @kernel
-def find_pixels(
-    screen: npt.NDArray[np.uint64],  # (210, 20) palette indices, eight a word, little-endian
-    pixels: I16,  # (6400,) out: positions of the ones, row · 80 + column, ascending
+def _set_columns(
+    words: npt.NDArray[np.uint64],  # (20,) a row of a screen
+    columns: I64,  # (80,) out: which of the even columns, counted from 0, are set, ascending
 ) -> int:
-    """Preprocess one screen and return how many pixels are set."""
+    """Find the set pixels of a row and return how many they are."""
+    different = np.uint64(0)
+    for i in range(_WORDS):  # one vectorised pass: nearly every row is empty
+        different |= (words[i] & _EVEN_BYTES) ^ _TABLE
     count = 0
-    for row in range(80):
-        words = screen[_TOP + 2 * row]
-        different = np.uint64(0)
-        for i in range(_WORDS):  # one vectorised pass: nearly every row is empty
-            different |= (words[i] & _EVEN_BYTES) ^ _TABLE
-        if different == 0:
-            continue
+    if different != 0:
         for i in range(_WORDS):
             word = words[i] & _EVEN_BYTES
             if word != _TABLE:
                 for k in range(4):
                     if not _EMPTY[(word >> np.uint64(16 * k)) & np.uint64(0xFF)]:
-                        pixels[count] = row * 80 + 4 * i + k
+                        columns[count] = 4 * i + k
                         count += 1
+    return count
+
+
+@kernel
+def find_pixels(
+    screen: npt.NDArray[np.uint64],  # (210, 20) palette indices, eight a word, little-endian
+    pixels: I16,  # (6400,) out: positions of the ones, row · 80 + column, ascending
+) -> int:
+    """Preprocess one screen and return how many pixels are set."""
+    columns = np.empty(80, np.int64)
+    count = 0
+    for row in range(80):
+        for k in range(_set_columns(screen[_TOP + 2 * row], columns)):
+            pixels[count] = row * 80 + columns[k]
+            count += 1
     return count
 
 
@@ -137,27 +149,18 @@ def find_runs(
     at: int,
 ) -> int:
     """List the vertical runs of set pixels of the 160×80 court; return the end of the list."""
+    columns = np.empty(80, np.int64)
     last, latest = np.full(80, -2, np.int64), np.zeros(80, np.int64)  # of each column: row, and run it belongs to
     for row in range(160):
-        words = screen[_TOP - 1 + row]
-        different = np.uint64(0)
-        for i in range(_WORDS):
-            different |= (words[i] & _EVEN_BYTES) ^ _TABLE
-        if different == 0:
-            continue
-        for i in range(_WORDS):
-            word = words[i] & _EVEN_BYTES
-            if word != _TABLE:
-                for k in range(4):
-                    if not _EMPTY[(word >> np.uint64(16 * k)) & np.uint64(0xFF)]:
-                        column = 4 * i + k
-                        if last[column] == row - 1 and row % RUN != 0:
-                            runs[latest[column]] += 1
-                        else:
-                            runs[at] = (row * 80 + column) * RUN
-                            latest[column] = at
-                            at += 1
-                        last[column] = row
+        for k in range(_set_columns(screen[_TOP - 1 + row], columns)):
+            column = columns[k]
+            if last[column] == row - 1 and row % RUN != 0:
+                runs[latest[column]] += 1
+            else:
+                runs[at] = (row * 80 + column) * RUN
+                latest[column] = at
+                at += 1
+            last[column] = row
     return at
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpong.kernels.jit import reassociated
-from fastpong.kernels.noise import uniform
+from fastpong.kernels.noise import choose
 
 F32 = npt.NDArray[np.float32]
 I64 = npt.NDArray[np.int64]
@@ -103,20 +103,10 @@ def act(
     """Draw an action for each of some games from the policy."""
     hidden = np.empty(w1.shape[1], np.float32)
     probs = np.empty(choices, np.float32)
-    last = choices - 1
     for i in range(len(games)):
         game = games[i]
         forward_one(changes, starts[game], lengths[game], w1, w2, hidden, probs)
-        action = 0
-        if greedy:
-            for a in range(1, last + 1):
-                if probs[a] > probs[action]:
-                    action = a
-        else:
-            left = uniform(key, game, step)
-            while action < last and left >= probs[action]:
-                left -= probs[action]
-                action += 1
+        action = choose(probs, greedy, key, game, step)
         actions[game] = action
         log_probs[game] = math.log(max(probs[action], np.float32(1e-30)))
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fastpong.kernels import convolution
 from fastpong.kernels.convolution import CHANNELS, SITES
 from fastpong.kernels.jit import kernel, reassociated
-from fastpong.kernels.noise import uniform
+from fastpong.kernels.noise import choose
 
 F32 = npt.NDArray[np.float32]
 I8 = npt.NDArray[np.int8]
@@ -97,30 +97,12 @@ def act(
     """Choose an action for each of some games."""
     samples = first + members
     choices = w2.shape[0] - 1
-    hidden = np.empty((len(samples), w1.shape[1]), np.float32)
-    sums = np.empty((weights.shape[0], weights.shape[2], weights.shape[1] + 1, 4 * CHANNELS), np.float32)
-    most = convolution.entries_at_most(lengths, ages, games, samples, weights.shape[0])
-    bounds, sites = np.empty(len(samples) + 1, np.int64), np.empty(most, np.int64)
-    groups, order, owners = np.empty(SITES + 1, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
-    acts = np.empty((most, CHANNELS), np.float32)
-    convolution.prefix_sums(weights, sums)
-    convolution.convolve(runs, starts, lengths, ages, games, samples, sums, bounds, sites, acts)
-    convolution.group_by_site(bounds, sites, groups, order, owners)
-    convolution.hidden_layer(ages, actions, games, samples, past, choices, groups, order, owners, acts, w1, hidden)
+    hidden = convolution.forward(runs, starts, lengths, ages, games, actions, samples, weights, w1, past, choices)[0]
     probs = np.empty(choices, np.float32)
     for m in range(len(samples)):
         sample = samples[m]
         values[sample] = _outputs(hidden[m], w2, probs)
-        action = 0
-        if greedy:
-            for a in range(1, choices):
-                if probs[a] > probs[action]:
-                    action = a
-        else:
-            left = uniform(key, members[m], step)
-            while action < choices - 1 and left >= probs[action]:
-                left -= probs[action]
-                action += 1
+        action = choose(probs, greedy, key, members[m], step)
         actions[sample] = action
         log_probs[sample] = math.log(max(probs[action], np.float32(1e-30)))
 
@@ -209,19 +191,11 @@ def clipped_gradient(
     estimated by (ρ − 1) − log ρ.
     """
     choices = w2.shape[0] - 1
-    frames, rows, columns = weights.shape[0], weights.shape[1], weights.shape[2]
-    hidden = np.empty((len(samples), w1.shape[1]), np.float32)
+    hidden, acts, bounds, sites, groups, order, owners = convolution.forward(
+        runs, starts, lengths, ages, games, actions, samples, weights, w1, past, choices
+    )
     grad_hidden = np.empty_like(hidden)
-    sums = np.empty((frames, columns, rows + 1, 4 * CHANNELS), np.float32)
-    grad_sums = np.zeros_like(sums)
-    most = convolution.entries_at_most(lengths, ages, games, samples, frames)
-    bounds, sites = np.empty(len(samples) + 1, np.int64), np.empty(most, np.int64)
-    groups, order, owners = np.empty(SITES + 1, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
-    acts = np.empty((most, CHANNELS), np.float32)
-    convolution.prefix_sums(weights, sums)
-    convolution.convolve(runs, starts, lengths, ages, games, samples, sums, bounds, sites, acts)
-    convolution.group_by_site(bounds, sites, groups, order, owners)
-    convolution.hidden_layer(ages, actions, games, samples, past, choices, groups, order, owners, acts, w1, hidden)
+    grad_sums = convolution.new_sums(weights)
     _loss_gradient(
         hidden, samples, actions, log_probs, advantages, targets, w2, clip, entropy_weight, value_weight, scale,
         grad_w2, grad_hidden, statistics,
