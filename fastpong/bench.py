@@ -62,7 +62,7 @@ def bench(config: Config, workers: int | None, seconds: float, rounds: int) -> d
         # Those that fork a process per game come first, before this process has any thread.
         measures: dict[str, Measure] = {}
         measures["stock_async"] = _stock_async(stack, config)
-        measures["limit"] = _limit(stack, config)
+        measures["limit"] = emulator_limit(stack, config)
         measures["ale_vector"] = _ale_vector(stack, config, 84, 84)
         measures["ale_vector_native"] = _ale_vector(stack, config, 210, 160)
         measures["games"] = _games(stack, config, workers)
@@ -107,7 +107,8 @@ def table(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _limit(stack: contextlib.ExitStack, config: Config) -> Measure:
+def emulator_limit(stack: contextlib.ExitStack, config: Config) -> Measure:
+    """Start bare emulators, one process per core; the returned function measures their steps/s for some seconds."""
     cores = min(usable_cores(), config.envs)
     pipes = []
     with start_method() as method:

@@ -1,10 +1,12 @@
 """The command line. Errors are one line on stderr and an exit code; there is no arithmetic here."""
 
 import json
+import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar, cast
 
 STARTED = time.perf_counter()  # before the slow imports, which belong to the time a user waits
 
@@ -12,6 +14,9 @@ import typer  # noqa: E402
 
 from fastpong import __version__, config  # noqa: E402
 from fastpong.errors import FastpongError, UsageError  # noqa: E402
+from fastpong.ranks import Ranks, RanksError, launched  # noqa: E402
+
+T = TypeVar("T")
 
 app = typer.Typer(
     help="Learn Atari Pong from pixels with policy gradients, on one ordinary computer.",
@@ -32,12 +37,14 @@ def _show_version(value: bool) -> None:
 
 @app.callback()
 def _common(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback when something fails.")] = False,
 ) -> None:
-    pass
+    if launched()[1] > 1 and context.invoked_subcommand not in ("train", "doctor"):
+        raise UsageError(f"{context.invoked_subcommand} runs in one process: start it without mpiexec")
 
 
 @app.command()
@@ -62,54 +69,80 @@ def train(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Any setting, see docs/settings.md.", metavar="KEY=VALUE")
     ] = None,
+    window_seconds: Annotated[
+        float | None, typer.Option(help="Preset ppg: seconds between updates. [default: 2]")
+    ] = None,
+    mpi: Annotated[bool, typer.Option("--mpi/--no-mpi", help="Under mpiexec: train together, over all ranks.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as a JSON object.")] = False,
 ) -> None:
-    """Train, and write settings, metrics and checkpoints to a run folder."""
+    """Train, and write settings, metrics and checkpoints to a run folder. Under mpiexec all ranks train together."""
     from fastpong.checkpoint import RunFolder, read_metrics
     from fastpong.games import check_workers
-    from fastpong.report import make_report
+    from fastpong.ranks import connect, share_of
 
-    changes: dict[str, object] = {}
-    if config_file is not None:
-        changes |= config.read_toml(config_file)[0]
-    changes |= config.parse_assignments(set_ or [])
-    flags = {"envs": envs, "preset": preset, "seed": seed, "target": target, "batch_games": batch_games}
-    changes |= {name: value for name, value in flags.items() if value is not None}
     if steps is not None and steps < 1:
         raise UsageError(f"--steps must be 1 or more, not {steps}")
     if minutes is not None and not minutes > 0:
         raise UsageError(f"--minutes must be more than 0, not {minutes}")
+    ranks = connect(mpi)
 
-    if resume:
-        folder = RunFolder(run or _newest_run())
-        settings = folder.config()
-        for name, value in changes.items():
-            if config.check(name, value) != getattr(settings, name) and name not in CHANGEABLE:
-                raise UsageError(f"{name} is {getattr(settings, name)} in {folder.path} and cannot change to {value}")
-        settings = config.changed(settings, {k: v for k, v in changes.items() if k in CHANGEABLE})
-        check_workers(settings.envs, workers)
-    else:
-        settings = config.make_config(str(changes.pop("preset", "fast")), changes)
-        check_workers(settings.envs, workers)
-        folder = RunFolder(run or _new_run(settings.preset))
+    def prepare() -> tuple[config.Config, RunFolder]:
+        changes: dict[str, object] = {}
+        if config_file is not None:
+            changes |= config.read_toml(config_file)[0]
+        changes |= config.parse_assignments(set_ or [])
+        flags = {
+            "envs": envs, "preset": preset, "seed": seed, "target": target,
+            "batch_games": batch_games, "window_seconds": window_seconds,
+        }  # fmt: skip
+        changes |= {name: value for name, value in flags.items() if value is not None}
+        if resume:
+            folder = RunFolder(run or _newest_run())
+            settings = folder.config()
+            for name, value in changes.items():
+                if config.check(name, value) != getattr(settings, name) and name not in CHANGEABLE:
+                    raise UsageError(
+                        f"{name} is {getattr(settings, name)} in {folder.path} and cannot change to {value}"
+                    )
+            settings = config.changed(settings, {k: v for k, v in changes.items() if k in CHANGEABLE})
+        else:
+            settings = config.make_config(str(changes.pop("preset", "fast")), changes)
+            folder = RunFolder(run or _new_run(settings.preset))
+        if settings.envs < ranks.size:
+            raise UsageError(f"{ranks.size} ranks have too little to do with {settings.envs} games: use fewer ranks")
+        check_workers(len(share_of(settings.envs, 0, ranks.size)), workers, ranks.neighbours)
+        if not resume:
+            from fastpong.train import versions
 
-    from fastpong.train import train as run_training
-    from fastpong.train import versions
+            folder.create(settings, {"command": " ".join(sys.argv[1:]), **versions()})
+        return settings, folder
 
-    if not resume:
-        folder.create(settings, {"command": " ".join(sys.argv[1:]), **versions()})
-    past = read_metrics(folder.metrics) if resume and folder.metrics.exists() else []
-    report = make_report(f"fastpong {__version__} · preset {settings.preset} · run {folder.path}", past)
+    settings, folder = _on_first(ranks, prepare)
     try:
-        result = run_training(
-            settings, folder, report, workers=workers, resume=resume,
-            max_steps=steps, max_minutes=minutes, started=STARTED,
-        )  # fmt: skip
-    except FastpongError as error:
-        hint = f"; go on with: fastpong train --run {folder.path} --resume" if folder.checkpoints() else ""
-        raise type(error)(f"{error}{hint}") from error.__cause__
-    finally:
-        report.close()
+        from fastpong.report import NoReport, make_report
+        from fastpong.train import train as run_training
+
+        past = read_metrics(folder.metrics) if resume and folder.metrics.exists() else []
+        title = f"fastpong {__version__} · preset {settings.preset} · run {folder.path}"
+        report = make_report(title, past) if ranks.rank == 0 else NoReport()
+        try:
+            result = run_training(
+                settings, folder, report, ranks=ranks, workers=workers, resume=resume,
+                max_steps=steps, max_minutes=minutes, started=STARTED,
+            )  # fmt: skip
+        except FastpongError as error:
+            hint = f"; go on with: fastpong train --run {folder.path} --resume" if folder.checkpoints() else ""
+            raise type(error)(f"{error}{hint}") from error.__cause__
+        finally:
+            report.close()
+    except BaseException as error:
+        if ranks.size > 1:  # the others wait for this rank: end them too
+            if isinstance(error, RanksError) and ranks.rank:
+                time.sleep(5.0)  # every rank has the same error: rank 0 tells it
+            ranks.abort(_explain(error, f"rank {ranks.rank}: "))
+        raise
+    if ranks.rank:
+        raise typer.Exit(130 if result.reason == "interrupted" else 0)
     summary: dict[str, Any] = {"reason": result.reason, "run": str(folder.path), **result.metrics, "best": result.best}
     if as_json:
         print(json.dumps(summary))
@@ -222,8 +255,12 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON 
     """Tell what a bug report needs: versions, cores, threads, ROM, display, MPI, Ray. Fails if something is wrong."""
     from fastpong.doctor import examine
     from fastpong.doctor import table as facts_table
+    from fastpong.ranks import connect
 
-    facts = examine()
+    ranks = connect()
+    facts = examine(ranks)
+    if ranks.rank:
+        return
     print(json.dumps(facts) if as_json else facts_table(facts))
     if facts["problems"]:
         raise FastpongError(facts["problems"][0])
@@ -243,8 +280,32 @@ def _newest_run() -> Path:
     return configs[-1].parent
 
 
-def _fail(message: str, code: int) -> int:
-    print(f"fastpong: {message}", file=sys.stderr)
+def _on_first(ranks: Ranks, work: Callable[[], T]) -> T:
+    """Let rank 0 do something, and give its result, or its error, to all ranks."""
+    outcome: T | FastpongError | None = None
+    if ranks.rank == 0:
+        try:
+            outcome = work()
+        except FastpongError as error:
+            outcome = error
+    outcome = ranks.from_first(outcome)
+    if isinstance(outcome, FastpongError):
+        raise outcome
+    return cast(T, outcome)
+
+
+def _explain(error: BaseException, who: str = "") -> int:
+    """Print what went wrong in one line, and return the exit code."""
+    code, message = 1, str(error)
+    if isinstance(error, KeyboardInterrupt | typer.Abort):
+        code, message = 130, "interrupted"
+    elif hasattr(error, "format_message"):  # click's own complaints, whichever click typer brings along
+        code, message = 2, error.format_message().replace("\n", " ")
+    elif isinstance(error, UsageError):
+        code = 2
+    elif not isinstance(error, FastpongError | OSError):
+        message = f"{type(error).__name__}: {error} (a bug: --debug shows where)"
+    print(f"fastpong: {who}{message}", file=sys.stderr, flush=True)
     return code
 
 
@@ -255,19 +316,12 @@ def main() -> None:
     arguments = [argument for argument in arguments if argument != "--debug"]  # allowed anywhere
     try:
         code = app(arguments, standalone_mode=False)
-    except (KeyboardInterrupt, typer.Abort):
+    except (Exception, KeyboardInterrupt) as error:
         if debug:
             raise
-        code = _fail("interrupted", 130)
-    except Exception as error:
-        if debug:
-            raise
-        if hasattr(error, "format_message"):  # click's own complaints, whichever click typer brings along
-            code = _fail(error.format_message().replace("\n", " "), 2)
-        elif isinstance(error, FastpongError | OSError):
-            code = _fail(str(error), 2 if isinstance(error, UsageError) else 1)
-        else:
-            code = _fail(f"{type(error).__name__}: {error} (a bug: --debug shows where)", 1)
+        if launched()[0]:  # all ranks of a launcher come here with the same error: rank 0 tells it
+            sys.stderr = open(os.devnull, "w")
+        code = _explain(error)
     sys.exit(code if isinstance(code, int) else 0)
 
 

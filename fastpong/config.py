@@ -34,10 +34,10 @@ class Config:
     actions: int = _setting(3, "2: up and down; 3: no-op as well", 2, 3)
 
     algorithm: str = _setting("ppo", "how the weights are learned", choices=("ppo", "reinforce"))
-    hidden: int = _setting(192, "hidden units", 1, 65536)
+    hidden: int = _setting(64, "hidden units", 1, 65536)
     weight_std: float = _setting(0.02, "deviation of the weights of `w1` at the start; 0: 1/√6400", 0.0, 10.0)
     gamma: float = _setting(0.985, "discount factor per step", 0.0, 1.0)
-    learning_rate: float = _setting(6e-4, "step size of RMSProp or Adam, in weight units", 0.0, 10.0)
+    learning_rate: float = _setting(1e-3, "step size of RMSProp or Adam, in weight units", 0.0, 10.0)
 
     frames: int = _setting(3, "ppo: screens that the network sees, the present one and those before it", 1, 16)
     past_actions: int = _setting(1, "ppo: last actions that the network sees", 0, 5)
@@ -62,6 +62,13 @@ class Config:
     inputs: str = _setting(
         "difference", "reinforce: what the network sees of a screen", choices=("difference", "image+difference")
     )
+    window_seconds: float = _setting(
+        0.0,
+        "reinforce: update every so many seconds of wall-clock time, and stop by the mean reward of these windows; "
+        "0: by batch_games, and stop by the score",
+        0.0,
+        86400.0,
+    )
     batch_games: int = _setting(10, "reinforce: games that have to end before the weights are updated", 1, 10**6)
     carry: str = _setting(
         "point",
@@ -75,9 +82,20 @@ class Config:
     )
     rmsprop_decay: float = _setting(0.99, "reinforce: decay of the mean squared gradient, per update", 0.0, 1.0)
     rmsprop_epsilon: float = _setting(1e-5, "reinforce: added to the root of that mean", 0.0, 1.0)
-    running_mean: float = _setting(0.99, "decay of the reported running mean, per game", 0.0, 1.0)
+    running_mean: float = _setting(0.99, "decay of the reported running mean, per game, or per window", 0.0, 1.0)
 
-    target: float = _setting(18.0, "stop at this mean score of the last 100 games; 22 never stops", -21.0, 22.0)
+    wire: str = _setting(
+        "float32",
+        "several ranks: how gradients travel; bfloat16 halves the bytes, and changes the numbers",
+        choices=("float32", "bfloat16"),
+    )
+    target: float = _setting(
+        18.0,
+        "stop at this mean score of the last 100 games; with windows, at this running mean of their rewards; "
+        "22 never stops",
+        -21.0,
+        22.0,
+    )
     log_steps: int = _setting(20_000, "steps between lines of metrics.jsonl", 1)
     checkpoint_steps: int = _setting(500_000, "steps between checkpoints", 1)
     keep_checkpoints: int = _setting(2, "checkpoints kept in the run folder", 1)
@@ -100,6 +118,7 @@ PRESETS: dict[str, dict[str, Value]] = {
     "fast": {},
     "karpathy": _SEEDS,
     "ray": {**_SEEDS, "carry": "game"},
+    "ppg": {**_SEEDS, "learning_rate": 1e-3, "window_seconds": 2.0, "running_mean": 0.95, "target": 0.0},
 }
 """What each preset changes in the defaults. ``docs/presets.md`` says what they reproduce, and where they differ."""
 

@@ -4,19 +4,26 @@ import importlib.util
 import os
 import platform
 import shutil
+import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import fastpong
-from fastpong.games import THREAD_VARIABLES, usable_cores
+from fastpong.games import THREAD_VARIABLES, check_workers, usable_cores
+from fastpong.ranks import Ranks
 
 BASE = ("numpy", "numba", "llvmlite", "gymnasium", "ale-py", "typer")
 EXTRAS = ("pygame", "imageio-ffmpeg", "matplotlib", "mpi4py", "ray")
 
 
-def examine() -> dict[str, Any]:
+def examine(ranks: Ranks) -> dict[str, Any]:
     """Look at this machine and this installation.
+
+    Parameters
+    ----------
+    ranks : Ranks
+        Those of this process; how they divide this machine's cores is among the facts.
 
     Returns
     -------
@@ -34,6 +41,8 @@ def examine() -> dict[str, Any]:
         "threads": ", ".join(f"{name}={os.environ[name]}" for name in THREAD_VARIABLES if name in os.environ)
         or "no variable set: game subprocesses use one each, the learner one per core up to two",
     }
+    cores = check_workers(1 << 16, None, ranks.neighbours)
+    facts["ranks"] = f"{ranks.size}, {ranks.neighbours} of them on this machine, with {cores} cores each"
     for name in BASE:
         facts[name] = _version(name)
         if facts[name] is None:
@@ -44,6 +53,7 @@ def examine() -> dict[str, Any]:
     facts["display"] = (
         os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or "none: play --terminal or --out"
     )
+    facts["MPI library"] = _mpi_library()
     facts["mpiexec"] = shutil.which("mpiexec") or "not found"
     facts["problems"] = problems
     return facts
@@ -54,6 +64,18 @@ def _version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
+
+
+def _mpi_library() -> str:
+    """Name the library that mpi4py loads, without starting it in this process."""
+    if _version("mpi4py") is None:
+        return "none: pip install 'fastpong[mpi]'"
+    script = "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print(MPI.Get_library_version())"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PMI", "OMPI"))}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
+    if done.returncode:
+        return "mpi4py finds none: install one, or pip install mpich"
+    return " ".join(done.stdout.split()[:3])
 
 
 def _processor() -> str:

@@ -23,6 +23,12 @@ from gymnasium.vector.utils import read_from_shared_memory
 
 from fastpong.errors import FastpongError, UsageError
 from fastpong.pong import PongGames
+from fastpong.shards import Layout
+
+LAYOUT: Layout = {
+    "steps": 0, "held": 0, "emulators": "emulator_sizes", "emulator_sizes": 0, "screens": 0, "rewards": 0, "ended": 0,
+}  # fmt: skip
+"""Of the arrays of a snapshot, see `fastpong.shards`."""
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 _GONE = (EOFError, BrokenPipeError, ConnectionResetError)
@@ -37,19 +43,22 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def check_workers(envs: int, workers: int | None) -> int:
-    """Return the number of subprocesses, one per usable core by default; raises `UsageError`."""
+def check_workers(envs: int, workers: int | None, neighbours: int = 1) -> int:
+    """Return the number of subprocesses for some games; raises `UsageError`.
+
+    By default it is one per usable core, divided among the `neighbours` ranks that share these cores.
+    """
     if workers is None:
-        return min(envs, usable_cores())
+        return min(envs, max(1, usable_cores() // neighbours))
     if workers < 1:
         raise UsageError(f"--workers must be 1 or more, not {workers}")
     if workers > envs:
-        raise UsageError(f"{workers} workers have nothing to do with {envs} games: use --workers {envs} or fewer")
+        raise UsageError(f"{workers} workers have too little to do with {envs} games: use --workers {envs} or fewer")
     return workers
 
 
 class Games(AsyncVectorEnv):
-    """The games 0 … envs − 1 of a run, over `workers` subprocesses, in `groups` groups.
+    """Some games of a run, over `workers` subprocesses, in `groups` groups.
 
     After a `reset`, use `recv` and `send` in turn for each group. Between them the group's rows of the observation
     arrays hold still. The arrays are indexed by slot: game n stands in slot ``slots[n]``.
@@ -65,6 +74,8 @@ class Games(AsyncVectorEnv):
         As for `PongGames`.
     groups : int
         Groups in flight, at most `envs`.
+    first : int
+        Global index of the first game: it keys the games' noise. Everywhere else game n is the n-th of these.
 
     Attributes
     ----------
@@ -92,6 +103,7 @@ class Games(AsyncVectorEnv):
         sticky: float = 0.25,
         actions: int = 2,
         groups: int = 2,
+        first: int = 0,
     ):
         if envs < 1:
             raise UsageError(f"--envs must be 1 or more, not {envs}")
@@ -99,7 +111,7 @@ class Games(AsyncVectorEnv):
         groups = min(groups, envs)
         owned = np.array_split(np.arange(envs), workers)
         most = len(owned[0])
-        self.envs, self.workers = envs, workers
+        self.envs, self.workers, self.first = envs, workers, first
         self.slots = np.zeros(envs, np.int64)
         members: list[list[int]] = [[] for _ in range(groups)]
         # Which workers take part in a group, how many of its games each owns, and where these stand in it.
@@ -108,18 +120,15 @@ class Games(AsyncVectorEnv):
         for worker, games in enumerate(owned):
             self.slots[games] = worker * most + np.arange(len(games))
             sizes = [len(part) for part in np.array_split(games, groups)]
-            first = worker % groups  # which group gets a remainder differs, so that groups are of one size
-            cuts = np.cumsum(sizes[first:] + sizes[:first])[:-1]
+            turn = worker % groups  # which group gets a remainder differs, so that groups are of one size
+            cuts = np.cumsum(sizes[turn:] + sizes[:turn])[:-1]
             for group, part in enumerate(np.split(games, cuts)):
                 if len(part):
                     start = len(members[group])
                     self._parts[group].append((worker, slice(start, start + len(part))))
                     members[group] += part.tolist()
-            functions.append(
-                functools.partial(
-                    PongGames, games.tolist(), seed, frame_skip, sticky, actions, slots=most, splits=cuts.tolist()
-                )
-            )
+            rules = ((first + games).tolist(), seed, frame_skip, sticky, actions)
+            functions.append(functools.partial(PongGames, *rules, slots=most, splits=cuts.tolist()))
         self.groups = [np.array(group, np.int64) for group in members]
         self._in_flight = [False] * groups
         self.closed = False
@@ -182,13 +191,13 @@ class Games(AsyncVectorEnv):
         ends = np.cumsum(arrays["emulator_sizes"])
         data = arrays["emulators"].tobytes()
         states = {
-            game: (int(arrays["steps"][game]), int(arrays["held"][game]), data[end - size : end])
+            self.first + game: (int(arrays["steps"][game]), int(arrays["held"][game]), data[end - size : end])
             for game, (end, size) in enumerate(zip(ends, arrays["emulator_sizes"], strict=True))
         }
         most = len(self.screens) // self.workers
         for worker in range(self.workers):
             mine = np.flatnonzero(self.slots // most == worker).tolist()
-            self._to(worker, "restore", {game: states[game] for game in mine})
+            self._to(worker, "restore", {self.first + game: states[self.first + game] for game in mine})
         for worker in range(self.workers):
             self._from(worker)
         self.screens[self.slots] = arrays["screens"]

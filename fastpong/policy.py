@@ -54,6 +54,8 @@ class Policy(ABC):
     config : Config
         Uses `seed`, `algorithm`, `actions`, `hidden`, `weight_std`, and `inputs`, or `frames`, `past_actions` and
         `kernel_std`.
+    first : int
+        Global index of the first game that acts here: it keys the noise.
 
     Attributes
     ----------
@@ -63,8 +65,8 @@ class Policy(ABC):
         Views of them by name, see `shapes`.
     """
 
-    def __init__(self, config: Config):
-        self.config = config
+    def __init__(self, config: Config, first: int = 0):
+        self.config, self.first = config, first
         self.weights: F32 = np.zeros(sum(int(np.prod(shape)) for shape in shapes(config).values()), np.float32)
         self.arrays = views(config, self.weights)
         self.noise_key: Any = np.uint64(stream_key(config.seed, ACTION))
@@ -95,7 +97,7 @@ class Policy(ABC):
 
     def warm_up(self) -> None:
         """Compile or load the kernels used here; changes nothing."""
-        spare = Rollout(self.config)
+        spare = Rollout(self.config, 1)
         self.act(spare, spare.new_row(), np.zeros(1, np.int64), 0)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
@@ -123,7 +125,8 @@ class TwoLayers(Policy):
         """See `Policy.act`."""
         network.act(
             rollout.items, rollout.starts[row], rollout.lengths[row], games, self.arrays["w1"], self.arrays["w2"],
-            self.noise_key, step, self.config.actions, greedy, rollout.actions[row], rollout.log_probs[row],
+            self.noise_key, self.first, step, self.config.actions, greedy,
+            rollout.actions[row], rollout.log_probs[row],
         )  # fmt: skip
 
 
@@ -143,14 +146,14 @@ class Convolutional(Policy):
     def act(self, rollout: Rollout, row: int, games: npt.NDArray[np.int64], step: int, greedy: bool = False) -> None:
         """See `Policy.act`."""
         kernel, w1, w2 = (self.arrays[name] for name in ("kernel", "w1", "w2"))
-        envs = self.config.envs
         ppo.act(
             rollout.items, rollout.starts.reshape(-1), rollout.lengths.reshape(-1), rollout.ages.reshape(-1),
-            row * envs, games, envs, kernel, w1, w2, self.config.past_actions, self.noise_key, step, greedy,
+            row * rollout.games, games, rollout.games, kernel, w1, w2, self.config.past_actions,
+            self.noise_key, self.first, step, greedy,
             rollout.actions.reshape(-1), rollout.log_probs.reshape(-1), rollout.values.reshape(-1),
         )  # fmt: skip
 
 
-def make_policy(config: Config) -> Policy:
-    """Return the policy of an algorithm."""
-    return Convolutional(config) if config.algorithm == "ppo" else TwoLayers(config)
+def make_policy(config: Config, first: int = 0) -> Policy:
+    """Return the policy of an algorithm, for games from this global index on."""
+    return (Convolutional if config.algorithm == "ppo" else TwoLayers)(config, first)

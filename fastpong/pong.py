@@ -131,7 +131,7 @@ class PongGames(gymnasium.Env[Any, Any]):
         for i, emulator in enumerate(self._own):
             if emulator is None:
                 self._states[i] = start
-            else:
+            elif emulator is not shared:
                 emulator.reset_game()
             shared.getScreen(self.arrays["screens"][i])
             self._held[i] = Action.NOOP

@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastpong.config import Config
+from fastpong.config import Config, changed
 from fastpong.games import usable_cores
 from fastpong.kernels import optimiser, ppo
 from fastpong.kernels.convolution import INPUTS, SITES
 from fastpong.noise import SHUFFLE, stream_key
 from fastpong.policy import Policy, make_policy, views
-from fastpong.rollout import Rollout
+from fastpong.ranks import Alone, Ranks
+from fastpong.rollout import Rollout, standardised
 from fastpong.tally import Tally
 
 HALVES = 2
@@ -23,7 +24,9 @@ class _Half:
     """What one half of a minibatch adds up: a gradient, the sites whose rows of `w1` it touches, and statistics."""
 
     def __init__(self, config: Config, size: int):
-        self.gradient = np.zeros(size, np.float32)
+        # The end is room for `touched`, so that one sum over the ranks does for both.
+        self.buffer = np.zeros(size + SITES + 1, np.float32)
+        self.gradient = self.buffer[:size]
         self.arrays = views(config, self.gradient)
         self.touched = np.zeros(SITES + 1, np.bool_)
         self.sums = np.zeros(4)
@@ -39,6 +42,10 @@ class PPO:
         `learning_rate`, the ``adam_*`` and the ``schedule_*`` settings.
     policy : Policy
         The weights to change; it has a value output.
+    ranks : Ranks
+        Who learns together.
+    games : range
+        The games of this rank; all of them by default.
 
     Attributes
     ----------
@@ -49,14 +56,16 @@ class PPO:
         (share of the variance of the returns that the value explains); and the present ``learning_rate``.
     """
 
-    def __init__(self, config: Config, policy: Policy):
+    def __init__(self, config: Config, policy: Policy, ranks: Ranks | None = None, games: range | None = None):
         self.config, self.policy = config, policy
+        self.ranks, self.games = ranks or Alone(), games or range(config.envs)
         self.mean, self.square = np.zeros_like(policy.weights), np.zeros_like(policy.weights)
         self._halves = [_Half(config, len(policy.weights)) for _ in range(HALVES)]
         self.gradient = self._halves[0].gradient  # where the halves are added up
-        # The emulators wait while the weights change, so a second core is free for it.
+        # The emulators wait while the weights change, so a second core is free for it, unless it is another rank's.
         self._rows = np.zeros(INPUTS, np.int64)
-        self._pool = ThreadPoolExecutor(min(HALVES, usable_cores()), "learner")
+        cores = max(1, usable_cores() // self.ranks.neighbours)
+        self._pool = ThreadPoolExecutor(min(HALVES, cores), "learner")
         # Weights, gradient, mean and mean square of each array, as matrices of rows.
         buffers = [views(config, buffer) for buffer in (policy.weights, self.gradient, self.mean, self.square)]
         self._matrices = {
@@ -74,27 +83,34 @@ class PPO:
         c = self.config
         begin, end = int(rollout.begins[0]), rollout.rows - 1
         # With the rows of history, so that the indices of the rollout's rows fit.
-        advantages, targets = np.zeros((end, c.envs), np.float32), np.zeros((end, c.envs), np.float32)
+        count = rollout.games
+        advantages, targets = np.zeros((end, count), np.float32), np.zeros((end, count), np.float32)
         ppo.advantages_of(
             rollout.rewards[begin:end], rollout.ended[begin:end], rollout.values[begin : end + 1],
             c.gamma, c.gae_lambda, advantages[begin:], targets[begin:],
         )  # fmt: skip
-        new = advantages[begin:]
-        new[:] = (new - new.mean(dtype=np.float64)) / (new.std(dtype=np.float64) + 1e-8)
+        advantages[begin:] = standardised(advantages[begin:], self.ranks)
         left = max(c.schedule_floor, 1.0 - tally.steps / c.schedule_steps)
         # Keyed by the number of updates, so that a resumed run draws the same minibatches.
         rng = np.random.default_rng([stream_key(c.seed, SHUFFLE), self.updates])
         for half in self._halves:
             half.sums[:] = 0.0
         for _ in range(c.epochs):
-            order = begin * c.envs + rng.permutation(new.size)
+            order = rng.permutation((end - begin) * c.envs)  # of the steps of all ranks
             for start in range(0, len(order), c.minibatch):
+                rows, games = np.divmod(order[start : start + c.minibatch], c.envs)
+                mine = (games >= self.games.start) & (games < self.games.stop)
+                samples = (begin + rows[mine]) * count + games[mine] - self.games.start
                 self._step(
-                    rollout, advantages.reshape(-1), targets.reshape(-1), order[start : start + c.minibatch],
+                    rollout, advantages.reshape(-1), targets.reshape(-1), samples, len(rows),
                     left * c.learning_rate, left * c.entropy,
                 )  # fmt: skip
-        sums = np.sum([half.sums for half in self._halves], axis=0) / (c.epochs * new.size)
-        spread = float(targets[begin:].var(dtype=np.float64))
+        goals = targets[begin:].astype(np.float64)
+        sums = np.array([*np.sum([half.sums for half in self._halves], axis=0), goals.sum(), np.square(goals).sum()])
+        self.ranks.sum(sums)
+        sums[:4] /= c.epochs
+        sums /= (end - begin) * c.envs
+        spread = float(sums[5] - sums[4] ** 2)
         self.statistics = {
             "entropy": float(sums[0]),
             "kl": float(sums[1]),
@@ -114,10 +130,11 @@ class PPO:
         advantages: npt.NDArray[np.float32],
         targets: npt.NDArray[np.float32],
         samples: npt.NDArray[np.int64],
+        size: int,
         learning_rate: float,
         entropy: float,
     ) -> None:
-        """Take one step of the optimiser for a minibatch (int64 (m,) indices)."""
+        """Take a step of the optimiser for a minibatch of `size` samples, of which `samples` (int64 (m,)) are here."""
         c, first = self.config, self._halves[0]
         kernel, w1, w2 = (self.policy.arrays[name] for name in ("kernel", "w1", "w2"))
         self.updates += 1
@@ -125,8 +142,8 @@ class PPO:
         def add_up(half: _Half, part: npt.NDArray[np.int64]) -> None:
             ppo.clipped_gradient(
                 rollout.items, rollout.starts.reshape(-1), rollout.lengths.reshape(-1), rollout.ages.reshape(-1),
-                c.envs, rollout.actions.reshape(-1), rollout.log_probs.reshape(-1), advantages, targets, part,
-                kernel, w1, w2, c.past_actions, c.clip, entropy, c.value_weight, 1.0 / len(samples),
+                rollout.games, rollout.actions.reshape(-1), rollout.log_probs.reshape(-1), advantages, targets, part,
+                kernel, w1, w2, c.past_actions, c.clip, entropy, c.value_weight, 1.0 / size,
                 half.arrays["kernel"], half.arrays["w1"], half.arrays["w2"], half.touched, half.sums,
             )  # fmt: skip
 
@@ -136,6 +153,11 @@ class PPO:
             for name in ("kernel", "w2"):
                 first.arrays[name] += other.arrays[name]
                 other.arrays[name][:] = 0.0
+        if self.ranks.size > 1:
+            flags = first.buffer[len(first.gradient) :]
+            flags[:] = first.touched
+            self.ranks.sum(first.buffer, c.wire)
+            first.touched[:] = flags > 0.0
         count = ppo.rows_of(first.touched, self._rows)
 
         def step(name: str, rows: npt.NDArray[np.int64]) -> None:
@@ -156,10 +178,11 @@ class PPO:
 
     def warm_up(self) -> None:
         """Compile or load the kernels used here; changes nothing."""
-        spare = PPO(self.config, make_policy(self.config))
-        rollout = Rollout(self.config)
+        one = changed(self.config, {"envs": 1})
+        spare = PPO(one, make_policy(one))
+        rollout = Rollout(one)
         rollout.rows = 2
-        spare.learn(rollout, Tally(self.config.envs, 0.0))
+        spare.learn(rollout, Tally(1, 0.0))
         spare.close()
 
     def close(self) -> None:

@@ -37,7 +37,13 @@ def clock(seconds: float) -> str:
 
 
 def describe(line: Mapping[str, Any]) -> str:
-    """One line of metrics in words."""
+    """One line of metrics in words; with windows, in those of ppg-pong."""
+    if "window_reward" in line:
+        return (
+            f"{line['wall_s']:6.0f}, {line['steps']:010d} steps @ {line['steps_per_s']:6.0f}/s: "
+            f"{line['window_reward']:5.1f} | {line['running_reward']:8.4f} @ {line['learning_rate']:.1e} lr, "
+            f"{line['per_kup']:7.1f} r/Kup"
+        )
     score = "–" if line["score"] is None else f"{line['score']:.2f}"
     rate = "–" if line["point_rate"] is None else f"{100 * line['point_rate']:.1f} %"
     return (
@@ -59,6 +65,19 @@ class PlainReport:
     def metrics(self, line: Mapping[str, Any]) -> None:
         """Print a line of metrics."""
         self.note(describe(line))
+
+    def close(self) -> None:
+        """Nothing to restore."""
+
+
+class NoReport:
+    """Silence, for all ranks but the first."""
+
+    def note(self, text: str) -> None:
+        """Say nothing."""
+
+    def metrics(self, line: Mapping[str, Any]) -> None:
+        """Show nothing."""
 
     def close(self) -> None:
         """Nothing to restore."""

@@ -1,6 +1,6 @@
 """What the games have shown and not yet taught: steps in rows of time, and the batches cut from them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,11 +9,19 @@ import numpy.typing as npt
 from fastpong.config import Config
 from fastpong.kernels import images, returns
 from fastpong.kernels.images import PIXELS, SCREEN
+from fastpong.ranks import Alone, Ranks
+from fastpong.shards import Arrays, Layout, join
 
 I64 = npt.NDArray[np.int64]
 
 
 _ROWS = ("starts", "lengths", "ages", "actions", "log_probs", "values", "rewards", "ended")
+
+LAYOUT: Layout = {
+    **{name: 1 for name in _ROWS if name != "starts"},
+    "items": "lengths", "begins": 0, "last_pixels": "last_counts", "last_counts": 0,
+}  # fmt: skip
+"""Of the arrays of a state, see `fastpong.shards`."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +35,29 @@ class Batch:
     advantages: npt.NDArray[np.float32]
 
 
+def join_states(parts: list[Arrays]) -> Arrays:
+    """Return the state of all games from the states of consecutive shares; some may begin at an earlier row."""
+    rows = max(len(part["lengths"]) for part in parts)
+    aligned = []
+    for part in parts:
+        missing = rows - len(part["lengths"])
+        late = {name: np.pad(part[name], ((missing, 0), (0, 0))) for name in _ROWS if name != "starts"}
+        aligned.append({**part, **late, "begins": part["begins"] + missing})
+    return join(aligned, LAYOUT)
+
+
+def standardised(values: npt.NDArray[np.float32], ranks: Ranks) -> npt.NDArray[np.float32]:
+    """Give values float32 (any,) mean 0 and standard deviation 1 over all ranks, with float64 sums."""
+    sums = np.array([values.size, values.sum(dtype=np.float64)])
+    ranks.sum(sums)
+    count = max(1.0, float(sums[0]))
+    deviations = values - sums[1] / count
+    square = np.array([np.square(deviations).sum()])
+    ranks.sum(square)
+    scaled: npt.NDArray[np.float32] = (deviations / (np.sqrt(square[0] / count) + 1e-8)).astype(np.float32)
+    return scaled
+
+
 class Rollout:
     """Steps of all games since the last batch, with the unfinished ones of before.
 
@@ -37,7 +68,9 @@ class Rollout:
     Parameters
     ----------
     config : Config
-        Uses `envs`, `algorithm`, `inputs`, `frames`, `past_actions`, `gamma`, `carry` and `standardise`.
+        Uses `algorithm`, `inputs`, `frames`, `past_actions`, `gamma`, `carry` and `standardise`.
+    games : int, optional
+        How many games; `envs` by default.
 
     Attributes
     ----------
@@ -47,9 +80,9 @@ class Rollout:
         ``ppo``: steps of the game before this one; history goes back no further than this.
     """
 
-    def __init__(self, config: Config):
-        self.config = config
-        games = config.envs
+    def __init__(self, config: Config, games: int | None = None):
+        games = config.envs if games is None else games
+        self.config, self.games = config, games
         self._runs = config.algorithm == "ppo"
         self._history = max(config.frames - 1, config.past_actions) if self._runs else 0
         self.rows = 0
@@ -90,7 +123,7 @@ class Rollout:
         if self._runs:
             self.end = images.observe_runs(
                 screens, slots, games, first, self.items, self.end, self.starts[row], self.lengths[row],
-                self.ages[row - 1] if row else np.full(self.config.envs, -1), self.ages[row],
+                self.ages[row - 1] if row else np.full(self.games, -1), self.ages[row],
             )  # fmt: skip
         else:
             self.end = images.observe(
@@ -98,10 +131,11 @@ class Rollout:
                 self.items, self.end, self.starts[row], self.lengths[row], self.config.inputs != "difference",
             )  # fmt: skip
 
-    def cut_batch(self, rows: int) -> Batch:
+    def cut_batch(self, rows: int, ranks: Ranks | None = None) -> Batch:
         """Take the finished points (or games) of the first `rows` rows: what came after carries over.
 
-        The steps stay in place until `drop_used`.
+        Returns are standardised over the batches of all `ranks`, or over single games. The steps stay in place until
+        `drop_used`.
         """
         ends = np.zeros_like(self.begins)
         unit = returns.GAME if self.config.carry == "game" else returns.POINT
@@ -113,8 +147,9 @@ class Rollout:
         )
         samples, segments, advantages = samples[:count], segments[:count], advantages[:count]
         if self.config.standardise == "batch":
-            segments[:] = 0
-        returns.standardise(advantages, segments)
+            advantages = standardised(advantages, ranks or Alone())
+        else:
+            returns.standardise(advantages, segments)
         self.begins = ends
         return Batch(samples, advantages)
 
@@ -137,29 +172,41 @@ class Rollout:
     def warm_up(self) -> None:
         """Compile or load the kernel that observes; changes nothing."""
         one = np.zeros(1, np.int64)
-        Rollout(replace(self.config, envs=1)).observe(
+        Rollout(self.config, 1).observe(
             0, images.as_words(np.zeros((1, *SCREEN), np.uint8)), one, one, np.zeros(1, np.int8)
         )
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Everything that the next batches need, by name."""
-        return {name: getattr(self, name)[: self.rows] for name in _ROWS} | {
-            "items": self.items[: self.end],
+        """Everything that the next batches need, by name; see `LAYOUT`."""
+        rows = {name: getattr(self, name)[: self.rows].copy() for name in _ROWS if name != "starts"}
+        for array in rows.values():  # so that nothing is left of what only some games are done with
+            array[np.arange(self.rows)[:, None] < self.begins - self._history] = 0
+        lengths = rows["lengths"].T.reshape(-1)  # game by game, row by row
+        ends = np.cumsum(lengths)
+        shifts = self.starts[: self.rows].T.reshape(-1) - (ends - lengths)
+        pixels = [self.last_pixels[game, :count] for game, count in enumerate(self.last_counts)]
+        return rows | {
+            "items": self.items[np.arange(int(lengths.sum())) + np.repeat(shifts, lengths)],
             "begins": self.begins,
-            "last_pixels": self.last_pixels[:, : int(self.last_counts.max())],
+            "last_pixels": np.concatenate(pixels),
             "last_counts": self.last_counts,
         }
 
     def load_state(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Take over a `state`."""
-        rows = len(arrays["starts"])
+        rows = len(arrays["lengths"])
+        lengths = arrays["lengths"].T.reshape(-1)
+        starts = (np.cumsum(lengths) - lengths).reshape(self.games, rows).T
         room = max(256, 2 * rows)
         for name in _ROWS:
-            array = np.zeros((room, self.config.envs), arrays[name].dtype)
-            array[:rows] = arrays[name]
+            source = starts if name == "starts" else arrays[name]
+            array = np.zeros((room, self.games), source.dtype)
+            array[:rows] = source
             setattr(self, name, array)
         self.rows, self.end = rows, len(arrays["items"])
         self.items = np.concatenate([arrays["items"], np.zeros(1 << 20, self.items.dtype)])
         self.begins = arrays["begins"].copy()
-        self.last_pixels[:, : arrays["last_pixels"].shape[1]] = arrays["last_pixels"]
         self.last_counts[:] = arrays["last_counts"]
+        ends = np.cumsum(self.last_counts)
+        for game, (count, end) in enumerate(zip(self.last_counts, ends, strict=True)):
+            self.last_pixels[game, :count] = arrays["last_pixels"][end - count : end]

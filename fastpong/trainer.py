@@ -1,19 +1,30 @@
 """Playing all games, and learning from them: the core of training and evaluation, without files."""
 
 import time
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fastpong.config import Config
+from fastpong.games import LAYOUT as GAMES_LAYOUT
 from fastpong.games import Games
 from fastpong.kernels.images import as_words
 from fastpong.policy import make_policy
 from fastpong.ppo import PPO
+from fastpong.ranks import Alone, Ranks, check_equal
 from fastpong.reinforce import Reinforce
-from fastpong.rollout import Rollout
+from fastpong.rollout import LAYOUT as ROLLOUT_LAYOUT
+from fastpong.rollout import Rollout, join_states
+from fastpong.shards import Arrays, Layout, cut, join
+from fastpong.tally import LAYOUT as TALLY_LAYOUT
 from fastpong.tally import Tally
+
+TALK_EVERY = 16
+"""Steps of PPO after which ranks tell each other which games have ended; also alone, so that it changes nothing."""
+
+CHECK_EVERY = 8
+"""Batches after which ranks make sure that they still have the same weights."""
+
+LAYOUTS: dict[str, Layout] = {"rollout": ROLLOUT_LAYOUT, "tally": TALLY_LAYOUT, "games": GAMES_LAYOUT}
 
 STAGES = ("wait", "observe", "act", "send", "record", "learn")
 
@@ -26,7 +37,7 @@ class Player:
     config : Config
         The run's settings.
     games : Games
-        Not started yet: call `start`.
+        All games of the run or, with several ranks, those of this one. Not started yet: call `start`.
 
     Attributes
     ----------
@@ -38,8 +49,8 @@ class Player:
 
     def __init__(self, config: Config, games: Games):
         self.config, self.games = config, games
-        self.policy, self.rollout = make_policy(config), Rollout(config)
-        self.tally = Tally(config.envs, config.running_mean)
+        self.policy, self.rollout = make_policy(config, games.first), Rollout(config, games.envs)
+        self.tally = Tally(config.envs, config.running_mean, range(games.first, games.first + games.envs))
         self.step = 0
         self.seconds = dict.fromkeys(STAGES, 0.0)
         self._screens = as_words(games.screens)
@@ -85,19 +96,50 @@ class Player:
 class Trainer(Player):
     """Plays, and learns.
 
-    The order of things is the same for any number of workers and groups: all games take step t, then the
+    The order of things is the same for any number of ranks, workers and groups: all games take step t, then the
     weights may change, then all games take step t + 1. An update learns from outcomes up to step t − 1 while the
     emulators are busy with step t.
 
     Attributes
     ----------
+    ranks : Ranks
+        Who learns together.
+    talked_at : int
+        The step after which they last told each other what had happened.
     learner : Reinforce or PPO
         Changes the weights.
     """
 
-    def __init__(self, config: Config, games: Games):
+    def __init__(self, config: Config, games: Games, ranks: Ranks | None = None):
         super().__init__(config, games)
-        self.learner: Reinforce | PPO = (PPO if config.algorithm == "ppo" else Reinforce)(config, self.policy)
+        self.ranks = ranks or Alone()
+        self.mine = range(games.first, games.first + games.envs)
+        self.learner: Reinforce | PPO = (
+            PPO(config, self.policy, self.ranks, self.mine)
+            if config.algorithm == "ppo"
+            else Reinforce(config, self.policy, self.ranks)
+        )
+        self._batches = self.talked_at = 0
+        # How often ranks tell each other which games have ended: REINFORCE waits for a number of games, PPO does not.
+        self._talk_every = TALK_EVERY if config.algorithm == "ppo" else 1
+
+    def advance(self, greedy: bool = False) -> None:
+        """See `Player.advance`; now and then ranks also `talk`."""
+        super().advance(greedy)
+        if self.step % self._talk_every == 0:
+            self.talk()
+
+    def talk(self) -> None:
+        """Exchange with the other ranks what has happened to the games."""
+        self.tally.exchange(self.ranks)
+        self.talked_at = self.step
+
+    def reached_target(self) -> bool:
+        """Whether the score, or the running reward of windows, is at the target; the same on all ranks."""
+        windows = self.learner.windows if isinstance(self.learner, Reinforce) else None
+        if windows:
+            return windows.running is not None and windows.running >= self.config.target
+        return self.tally.reached(self.config.target)
 
     def warm_up(self) -> None:
         """Compile the kernels, or load them from the cache."""
@@ -111,27 +153,39 @@ class Trainer(Player):
         t0 = time.perf_counter()
         self.learner.learn(self.rollout, self.tally)
         self.rollout.drop_used()
+        self._batches += 1
+        if self._batches % CHECK_EVERY == 0:
+            check_equal(self.ranks, self.policy.weights)
         self.seconds["learn"] += time.perf_counter() - t0
         return True
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Everything that a run is, as arrays by name; waits for the steps in flight."""
+    def state(self) -> Arrays:
+        """Everything that a run is, as arrays by name, of all ranks; waits for the steps in flight.
+
+        All ranks have to call it; only rank 0 gets the arrays, the others none.
+        """
+        self.talk()
+        mine = {"rollout": self.rollout.state(), "tally": self.tally.state(), "games": self.games.snapshot()}
+        shares = self.ranks.collect(mine)
+        if shares is None:
+            return {}
         parts = {
-            "policy": self.policy.state(),
-            "learner": self.learner.state(),
-            "rollout": self.rollout.state(),
-            "tally": self.tally.state(),
-            "games": self.games.snapshot(),
+            "rollout": join_states([share["rollout"] for share in shares]),
+            "tally": join([share["tally"] for share in shares], TALLY_LAYOUT),
+            "games": join([share["games"] for share in shares], GAMES_LAYOUT),
         }
+        parts |= {"policy": self.policy.state(), "learner": self.learner.state()}
         arrays = {f"{part}.{name}": array for part, state in parts.items() for name, array in state.items()}
         return arrays | {"step": np.array(self.step)}
 
-    def load_state(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
-        """Continue from a `state` in place of `start`, bit for bit, with any number of workers."""
-        parts: dict[str, dict[str, npt.NDArray[Any]]] = {}
+    def load_state(self, arrays: Arrays) -> None:
+        """Continue from a `state` in place of `start`, bit for bit, with any number of ranks and workers."""
+        parts: dict[str, Arrays] = {}
         for key, array in arrays.items():
             part, _, name = key.partition(".")
             parts.setdefault(part, {})[name] = array
+        for name, layout in LAYOUTS.items():
+            parts[name] = cut(parts[name], layout, self.mine)
         self.policy.load_state(parts["policy"])
         self.learner.load_state(parts["learner"])
         self.rollout.load_state(parts["rollout"])

@@ -3,10 +3,11 @@ from importlib.metadata import version
 import pytest
 
 from fastpong import doctor
+from fastpong.ranks import Alone
 
 
 def test_this_machine_is_fit() -> None:
-    facts = doctor.examine()
+    facts = doctor.examine(Alone())
     assert facts["problems"] == []
     assert facts["numba"] == version("numba") and facts["ROM"] == "Pong starts"
     text = doctor.table(facts)
@@ -17,6 +18,6 @@ def test_this_machine_is_fit() -> None:
 def test_what_is_wrong_comes_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", "/proc/nowhere")
     monkeypatch.setattr(doctor, "BASE", ("no-such-package",))
-    facts = doctor.examine()
+    facts = doctor.examine(Alone())
     assert len(facts["problems"]) == 2
     assert "NUMBA_CACHE_DIR" in doctor.table(facts)

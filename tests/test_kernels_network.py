@@ -176,7 +176,7 @@ class Actor:
         noise_key: Any = np.uint64(key)
         network.act(
             self.sparse.changes, self.sparse.starts, self.sparse.lengths, np.asarray(games), self.w1, self.w2,
-            noise_key, step, self.choices, greedy, self.actions, self.log_probs,
+            noise_key, 5, step, self.choices, greedy, self.actions, self.log_probs,
         )  # fmt: skip
         return self.actions
 
@@ -193,7 +193,7 @@ def test_act_draws_from_the_policy(actions: int) -> None:
         if step < 50:
             for game, x in enumerate(xs):
                 probs = naive.forward(x.astype(float), w1, w2)[1]
-                assert taken[game] == naive.draw(probs, naive.uniform(99, game, step))
+                assert taken[game] == naive.draw(probs, naive.uniform(99, 5 + game, step))
                 assert actor.log_probs[game] == pytest.approx(np.log(probs[taken[game]]), rel=1e-3, abs=1e-4)
     for game, x in enumerate(xs):
         np.testing.assert_allclose(counts[game] / 4000, naive.forward(x.astype(float), w1, w2)[1], atol=0.03)

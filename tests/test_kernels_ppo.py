@@ -152,12 +152,12 @@ def test_act(real_screens: npt.NDArray[np.uint8], actions: int, greedy: bool) ->
         for game in (1, 0):
             ppo.act(
                 steps.runs, steps.starts.reshape(-1), steps.lengths.reshape(-1), steps.ages.reshape(-1), 2 * row,
-                np.array([game]), 2, steps.kernel, steps.w1, steps.w2, 2, key, row, greedy,
+                np.array([game]), 2, steps.kernel, steps.w1, steps.w2, 2, key, 40, row, greedy,
                 steps.actions.reshape(-1), log_probs.reshape(-1), values.reshape(-1),
             )  # fmt: skip
             outputs = steps.outputs(2 * row + game, steps.kernel, steps.w1, steps.w2)
             probs = naive.softmax(outputs[:-1])
-            number = uniform(key, game, row)
+            number = uniform(key, 40 + game, row)
             wanted = int(np.argmax(probs)) if greedy else naive.draw(probs, number)
             assert steps.actions[row, game] == wanted
             assert log_probs[row, game] == pytest.approx(np.log(probs[wanted]), rel=1e-3, abs=1e-4)

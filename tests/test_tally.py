@@ -10,8 +10,10 @@ def test_scores_games_and_points() -> None:
     tally.add(np.array([1, -1], np.int8), np.array([0, 0], np.int8))
     tally.add(np.array([-1, -1], np.int8), np.array([1, 0], np.int8))
     tally.add(np.array([0, 1], np.int8), np.array([0, 1], np.int8))
+    assert (tally.steps, tally.games, tally.score) == (6, 0, None)
+    tally.exchange()
     assert (tally.steps, tally.games, tally.batch_games) == (6, 2, 2)
-    assert tally.score == -0.5
+    assert tally.score == -0.5 and tally.net == -1
     assert tally.mean_steps == 2.5
     assert tally.running == pytest.approx(0.9 * 0 + 0.1 * -1)
     assert tally.point_rate() == pytest.approx(2 / 5)
@@ -25,6 +27,7 @@ def test_the_target_needs_a_hundred_games() -> None:
         for _ in range(21):
             tally.add(np.ones(1, np.int8), np.array([0], np.int8))
         tally.add(np.zeros(1, np.int8), np.ones(1, np.int8))
+        tally.exchange()
     assert not tally.reached(21.5)
     assert tally.score == 21
 
@@ -37,6 +40,7 @@ def test_state() -> None:
             two.load_state(one.state())
         for _ in range(500):
             tally.add(rng.integers(-1, 2, 3).astype(np.int8), (rng.random(3) < 0.02).astype(np.int8))
+        tally.exchange()
         rng = np.random.default_rng(0)
     assert two.steps == 3000
     assert two.games == 2 * one.games

@@ -68,12 +68,6 @@ def run(folder: Path, config: Config, steps: int, workers: int = 2, resume: bool
     return train(config, run_folder, PlainReport(""), workers=workers, resume=resume, max_steps=steps)
 
 
-def images_of(arrays: Any) -> list[list[int]]:
-    """Non-zeros of every step that a checkpoint holds, game by game."""
-    starts, lengths = arrays["rollout.starts"].ravel(), arrays["rollout.lengths"].ravel()
-    return [arrays["rollout.items"][s : s + n].tolist() for s, n in zip(starts, lengths, strict=True)]
-
-
 @pytest.mark.parametrize("preset", ["fast", "karpathy", "ray"])
 def test_an_interrupted_run_goes_on_bit_for_bit(preset: str, tmp_path: Path) -> None:
     config = make_config(preset, {**SMALL, "log_steps": 500, "checkpoint_steps": 3000, "keep_checkpoints": 9})
@@ -85,11 +79,10 @@ def test_an_interrupted_run_goes_on_bit_for_bit(preset: str, tmp_path: Path) -> 
     parts, about_parts, _ = RunFolder(tmp_path / "parts").newest()
     assert int(whole["learner.updates"]) >= 2
     assert whole.keys() == parts.keys()
-    # Where images lie depends on who was observed first; points are counted since the last line of the metrics.
-    for name in whole.keys() - {"rollout.starts", "rollout.items", "tally.counts"}:
+    for name in whole.keys() - {"tally.counts"}:
         np.testing.assert_array_equal(whole[name], parts[name], err_msg=name)
-    assert images_of(whole) == images_of(parts)
-    np.testing.assert_array_equal(whole["tally.counts"][:3], parts["tally.counts"][:3])
+    # Points are counted since the last line of the metrics.
+    np.testing.assert_array_equal(np.delete(whole["tally.counts"], [3, 4]), np.delete(parts["tally.counts"], [3, 4]))
     assert about["score"] == about_parts["score"]
     names = [path.name for path in RunFolder(tmp_path / "whole").checkpoints()]
     assert len(names) == 3  # at 3000 and 6000 steps, and at the end

@@ -94,6 +94,7 @@ def act(
     w1: F32,  # (inputs, hidden)
     w2: F32,  # (actions − 1, hidden)
     key: int,  # uint64 key of the action noise
+    offset: int,  # global index of game 0 here
     step: int,  # steps since the run began
     choices: int,  # number of actions
     greedy: bool,  # take the likeliest action instead of drawing one
@@ -106,7 +107,7 @@ def act(
     for i in range(len(games)):
         game = games[i]
         forward_one(changes, starts[game], lengths[game], w1, w2, hidden, probs)
-        action = choose(probs, greedy, key, game, step)
+        action = choose(probs, greedy, key, offset + game, step)
         actions[game] = action
         log_probs[game] = math.log(max(probs[action], np.float32(1e-30)))
 

@@ -88,6 +88,7 @@ def act(
     w2: F32,  # (actions + 1, hidden + 1)
     past: int,  # how many of the last actions are seen
     key: int,  # uint64 key of the action noise
+    offset: int,  # global index of game 0 here
     step: int,  # steps since the run began
     greedy: bool,  # take the likeliest action instead of drawing one
     actions: U8,  # (rows · games,) in: past actions; out: the present ones
@@ -102,7 +103,7 @@ def act(
     for m in range(len(samples)):
         sample = samples[m]
         values[sample] = _outputs(hidden[m], w2, probs)
-        action = choose(probs, greedy, key, members[m], step)
+        action = choose(probs, greedy, key, offset + members[m], step)
         actions[sample] = action
         log_probs[sample] = math.log(max(probs[action], np.float32(1e-30)))
 
