@@ -52,12 +52,26 @@ class Config:
     adam_beta_1: float = _setting(0.9, "ppo: decay of Adam's mean gradient, per update", 0.0, 1.0)
     adam_beta_2: float = _setting(0.999, "ppo: decay of Adam's mean squared gradient, per update", 0.0, 1.0)
     adam_epsilon: float = _setting(1e-5, "ppo: added to the root of that mean", 0.0, 1.0)
-    schedule_steps: int = _setting(3_000_000, "ppo: learning rate and entropy fall in a line to 0 at this step", 1)
-    sharpen: float = _setting(
-        0.015, "ppo: the logits grow by this share with each batch, so that the policy becomes greedier", 0.0, 1.0
+    kl: float = _setting(
+        0.04,
+        "ppo: the learning rate adapts so that each batch changes the policy by this KL divergence, in nats; "
+        "0: it does not adapt, and falls like the entropy weight",
+        0.0,
+        10.0,
     )
-    sharpen_from: int = _setting(2_000_000, "ppo: from this step on, until schedule_steps", 0)
+    schedule_steps: int = _setting(
+        3_000_000, "ppo: this divergence and the entropy weight fall in a line to 0 at this step", 1
+    )
     schedule_floor: float = _setting(0.05, "ppo: they stop falling at this share", 0.0, 1.0)
+    sharpen: float = _setting(
+        0.015,
+        "ppo: the logits grow by this share with each batch, so that the policy becomes greedier, "
+        "once the agent wins and until schedule_steps",
+        0.0,
+        1.0,
+    )
+    sharpen_points: float = _setting(0.75, "ppo: the agent wins when it has won this share of 1000 points", 0.0, 1.0)
+    sharpen_latest: int = _setting(2_000_000, "ppo: the logits begin to grow at this step at the latest", 0)
 
     inputs: str = _setting(
         "difference", "reinforce: what the network sees of a screen", choices=("difference", "image+difference")

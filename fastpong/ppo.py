@@ -14,6 +14,7 @@ from fastpong.noise import SHUFFLE, stream_key
 from fastpong.policy import Policy, make_policy, views
 from fastpong.ranks import Alone, Ranks
 from fastpong.rollout import Rollout, standardised
+from fastpong.schedule import Schedule
 from fastpong.tally import Tally
 
 HALVES = 2
@@ -39,7 +40,7 @@ class PPO:
     ----------
     config : Config
         Uses `rollout_steps`, `epochs`, `minibatch`, `gamma`, `gae_lambda`, `clip`, `entropy`, `value_weight`,
-        `learning_rate`, the ``adam_*`` and the ``schedule_*`` settings.
+        `learning_rate`, the ``adam_*`` settings and those of `Schedule`.
     policy : Policy
         The weights to change; it has a value output.
     ranks : Ranks
@@ -49,6 +50,8 @@ class PPO:
 
     Attributes
     ----------
+    schedule : Schedule
+        Learning rate, entropy weight and greed.
     updates : int
         Steps of the optimiser so far.
     statistics : dict of str to float
@@ -71,6 +74,7 @@ class PPO:
         self._matrices = {
             name: [buffer[name].reshape(-1, buffer[name].shape[-1]) for buffer in buffers] for name in policy.arrays
         }
+        self.schedule = Schedule(config)
         self.updates = 0
         self.statistics: dict[str, float] = {}
 
@@ -90,7 +94,7 @@ class PPO:
             c.gamma, c.gae_lambda, advantages[begin:], targets[begin:],
         )  # fmt: skip
         advantages[begin:] = standardised(advantages[begin:], self.ranks)
-        left = max(c.schedule_floor, 1.0 - tally.steps / c.schedule_steps)
+        learning_rate, entropy = self.schedule.learning_rate(tally.steps), self.schedule.entropy(tally.steps)
         # Keyed by the number of updates, so that a resumed run draws the same minibatches.
         rng = np.random.default_rng([stream_key(c.seed, SHUFFLE), self.updates])
         for half in self._halves:
@@ -103,26 +107,31 @@ class PPO:
                 samples = (begin + rows[mine]) * count + games[mine] - self.games.start
                 self._step(
                     rollout, advantages.reshape(-1), targets.reshape(-1), samples, len(rows),
-                    left * c.learning_rate, left * c.entropy,
+                    learning_rate, entropy,
                 )  # fmt: skip
-        goals = targets[begin:].astype(np.float64)
-        sums = np.array([*np.sum([half.sums for half in self._halves], axis=0), goals.sum(), np.square(goals).sum()])
+        goals, rewards = targets[begin:].astype(np.float64), rollout.rewards[begin:end]
+        sums = np.array(
+            [
+                *np.sum([half.sums for half in self._halves], axis=0),
+                goals.sum(), np.square(goals).sum(), np.sum(rewards > 0), np.sum(rewards < 0),
+            ]
+        )  # fmt: skip
         self.ranks.sum(sums)
         sums[:4] /= c.epochs
-        sums /= (end - begin) * c.envs
+        sums[:6] /= (end - begin) * c.envs
         spread = float(sums[5] - sums[4] ** 2)
         self.statistics = {
             "entropy": float(sums[0]),
             "kl": float(sums[1]),
             "clipped": float(sums[2]),
             "explained": 1.0 - float(sums[3]) / spread if spread > 0 else 0.0,
-            "learning_rate": left * c.learning_rate,
+            "learning_rate": learning_rate,
         }
         rollout.begins[:] = end
-        if c.sharpen_from <= tally.steps < c.schedule_steps:
-            # Drawn actions differ from the likeliest one even where that is known to be better: without this the
-            # entropy stays at a third of its greatest value, whatever the weight of its bonus.
-            self.policy.arrays["w2"][: c.actions] *= np.float32(1.0 + c.sharpen)
+        self.schedule.add(tally.steps, int(sums[6]), int(sums[7]), float(sums[1]))
+        # Drawn actions differ from the likeliest one even where that is known to be better: without growing logits the
+        # entropy stays at a third of its greatest value, whatever the weight of its bonus.
+        self.policy.arrays["w2"][: c.actions] *= np.float32(self.schedule.growth(tally.steps))
 
     def _step(
         self,
@@ -191,9 +200,11 @@ class PPO:
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Everything but the weights, by name."""
-        return {"mean": self.mean, "square": self.square, "updates": np.array(self.updates)}
+        updates = {"updates": np.array(self.updates)}
+        return {"mean": self.mean, "square": self.square, **updates, **self.schedule.state()}
 
     def load_state(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Take over a `state`."""
         self.mean[:], self.square[:] = arrays["mean"], arrays["square"]
         self.updates = int(arrays["updates"])
+        self.schedule.load_state(arrays)

@@ -32,7 +32,8 @@ def test_warming_up_changes_nothing(preset: str, kind: type) -> None:
         trainer.warm_up()
         np.testing.assert_array_equal(trainer.policy.weights, before)
         assert trainer.learner.updates == 0 and not trainer.learner.gradient.any()
-        assert not any(array.any() for array in trainer.learner.state().values())
+        state = trainer.learner.state()
+        assert not any(array.any() for name, array in state.items() if not name.startswith("schedule"))
 
 
 def test_ppo_learns_every_so_many_steps_from_all_of_them() -> None:
@@ -50,8 +51,7 @@ def test_ppo_learns_every_so_many_steps_from_all_of_them() -> None:
         assert trainer.learner.updates == 3 * 3 * 5
         statistics = trainer.learner.statistics
         assert 0 < statistics["entropy"] <= np.log(3) + 1e-6 and statistics["kl"] >= 0
-        left = 1 - trainer.tally.steps / config.schedule_steps
-        assert statistics["learning_rate"] == pytest.approx(3e-3 * left)
+        assert 3e-3 / 1.1**2 <= statistics["learning_rate"] <= 3e-3 * 1.1**2
 
 
 @pytest.mark.parametrize("preset", ["fast", "karpathy"])

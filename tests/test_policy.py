@@ -24,7 +24,7 @@ def test_the_convolutional_network_starts_small_and_undecided() -> None:
     assert policy.arrays["kernel"].std() == pytest.approx(0.1, rel=0.05)
     assert policy.arrays["w1"][: 441 * 16].std() == pytest.approx(0.02, rel=0.01)
     assert not policy.arrays["w1"][441 * 16 :].any()  # the constant and the past actions
-    assert policy.arrays["w2"][:3, :-1].std() == pytest.approx(0.1 / np.sqrt(192), rel=0.2)
+    assert policy.arrays["w2"][:3, :-1].std() == pytest.approx(0.1 / np.sqrt(64), rel=0.2)
     assert all(np.shares_memory(array, policy.weights) for array in policy.arrays.values())
 
 

@@ -1,0 +1,88 @@
+"""How far PPO's policy may move with each batch, and when it becomes greedier: both depend on how well it does."""
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastpong.config import Config
+
+POINTS = 1000
+"""How many of the latest points tell how well the agent plays."""
+
+_GAIN, _MOST = 0.3, 1.1  # of the controller, and the largest factor by which it changes the rate after a batch
+
+
+class Schedule:
+    """Sets the learning rate, the entropy weight and the greed of a run, batch by batch.
+
+    The learning rate is such that a batch changes the policy by a wanted KL divergence, which falls in a line over
+    `schedule_steps`; so does the entropy weight. (Schulman et al., "Proximal policy optimization algorithms", 2017,
+    section 4, adapt a penalty instead.) Logits grow with every batch once the agent wins most points: runs differ
+    by a million steps in when they find out how to attack, and growing before that keeps them from it.
+
+    Parameters
+    ----------
+    config : Config
+        Uses `learning_rate`, `entropy`, `kl` and the ``schedule_*`` and ``sharpen*`` settings.
+
+    Attributes
+    ----------
+    rate : float
+        The learning rate at present, before the fall if `kl` is 0.
+    won_by : int or None
+        Steps of the run after which the agent won most points.
+    """
+
+    def __init__(self, config: Config):
+        self._config = config
+        self._outcomes: deque[tuple[int, int]] = deque()  # points won and lost in each of the latest batches
+        self.rate = config.learning_rate
+        self.won_by: int | None = None
+
+    def left(self, steps: int) -> float:
+        """Return how much is left of the fall after so many steps, 1 … `schedule_floor`."""
+        return max(self._config.schedule_floor, 1.0 - steps / self._config.schedule_steps)
+
+    def learning_rate(self, steps: int) -> float:
+        """Return Adam's step size for the batch that ends after `steps` steps."""
+        return self.rate if self._config.kl else self.rate * self.left(steps)
+
+    def entropy(self, steps: int) -> float:
+        """Return the weight of the entropy bonus."""
+        return self._config.entropy * self.left(steps)
+
+    def growth(self, steps: int) -> float:
+        """Return the factor by which the logits grow after the batch."""
+        grows = self.won_by is not None and steps < self._config.schedule_steps
+        return 1.0 + self._config.sharpen if grows else 1.0
+
+    def add(self, steps: int, won: int, lost: int, kl: float) -> None:
+        """Take note of a batch: points won and lost in it, and the KL divergence, in nats, that it caused."""
+        c = self._config
+        self._outcomes.append((won, lost))
+        while sum(map(sum, self._outcomes)) - sum(self._outcomes[0]) >= POINTS:
+            self._outcomes.popleft()
+        points, all_won = sum(map(sum, self._outcomes)), sum(won for won, _ in self._outcomes)
+        wins = points >= POINTS and all_won >= c.sharpen_points * points
+        if self.won_by is None and (wins or steps >= c.sharpen_latest):
+            self.won_by = steps
+        if c.kl and kl > 0.0:
+            factor = (c.kl * self.left(steps) / kl) ** _GAIN
+            self.rate *= min(_MOST, max(1.0 / _MOST, factor))
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Everything, as arrays by name."""
+        return {
+            "schedule_outcomes": np.array(self._outcomes, np.int64).reshape(-1, 2),
+            "schedule_won_by": np.array(-1 if self.won_by is None else self.won_by),
+            "schedule_rate": np.array(self.rate),
+        }
+
+    def load_state(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Take over a `state`."""
+        self._outcomes = deque((int(won), int(lost)) for won, lost in arrays["schedule_outcomes"])
+        won_by = int(arrays["schedule_won_by"])
+        self.won_by = None if won_by < 0 else won_by
+        self.rate = float(arrays["schedule_rate"])

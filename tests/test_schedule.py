@@ -1,0 +1,66 @@
+from typing import Any
+
+import pytest
+
+from fastpong.config import make_config
+from fastpong.schedule import Schedule
+
+
+def schedule(**changes: Any) -> Schedule:
+    settings = {"kl": 0.02, "learning_rate": 1e-3, "schedule_steps": 10_000, "schedule_floor": 0.1, "sharpen": 0.5}
+    return Schedule(make_config("fast", {**settings, "sharpen_points": 0.75, "sharpen_latest": 9000, **changes}))
+
+
+def test_the_agent_has_won_when_enough_of_the_latest_1000_points_are() -> None:
+    one = schedule()
+    for batch in range(1, 10):
+        one.add(batch, 100, 0, 0.02)  # all won, but fewer than 1000 points
+    one.add(10, 0, 400, 0.02)  # 1300 points, of which the first 300 no longer count: 600 of 1000
+    assert one.won_by is None and one.growth(10) == 1.0
+    for batch in range(11, 30):
+        one.add(batch, 80, 20, 0.02)
+        if one.won_by:
+            break
+    # The 400 lost ones stay among the latest 1000 until 10 later batches make 1000 by themselves.
+    assert one.won_by == 20
+    assert (one.growth(21), one.growth(9999), one.growth(10_000)) == (1.5, 1.5, 1.0)
+
+
+def test_it_grows_at_the_latest() -> None:
+    one = schedule()
+    one.add(8999, 0, 2000, 0.02)
+    assert one.growth(8999) == 1.0
+    one.add(9000, 0, 2000, 0.02)
+    assert one.growth(9000) == 1.5
+
+
+def test_the_rate_follows_the_divergence() -> None:
+    """A policy that moves in proportion to the rate comes to move as wanted, and follows when less is wanted."""
+    one = schedule(schedule_steps=10**9)
+    for _ in range(60):
+        one.add(0, 0, 0, 60.0 * one.rate)
+    assert 60.0 * one.learning_rate(0) == pytest.approx(0.02, rel=0.01)
+    rates = []
+    for steps in range(0, 10**9, 10**7):
+        rates.append(one.learning_rate(steps))
+        one.add(steps, 0, 0, 60.0 * one.rate)
+    assert rates == sorted(rates, reverse=True) and rates[-1] < 0.2 * rates[0]
+
+
+def test_without_a_divergence_the_rate_falls_in_a_line() -> None:
+    one = schedule(kl=0)
+    one.add(0, 1, 1, 99.0)
+    assert [one.learning_rate(steps) for steps in (0, 2500, 9500, 10**6)] == pytest.approx([1e-3, 7.5e-4, 1e-4, 1e-4])
+    assert one.entropy(5000) == pytest.approx(0.005)
+
+
+def test_state() -> None:
+    one, two = schedule(), schedule()
+    for batch in range(12):
+        one.add(batch, 70, 30, 0.05)
+    two.load_state(one.state())
+    for other in (one, two):
+        for batch in range(12, 25):
+            other.add(batch, 95, 5, 0.01)
+    assert one.won_by == two.won_by is not None
+    assert one.rate == two.rate
