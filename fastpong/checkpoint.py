@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastpong.config import Config, make_config, read_toml, to_toml
+from fastpong.config import Config, make_config, read_toml, settings, to_toml
 from fastpong.errors import FastpongError, UsageError
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -80,7 +80,8 @@ def load_weights(path: Path | None) -> tuple[Config, Arrays]:
     arrays, about = load(path)
     try:
         weights = {name.removeprefix("policy."): array for name, array in arrays.items() if name.startswith("policy.")}
-        changes = dict(about["config"])
+        known = settings()  # those of another version may be gone: what they did to training is done
+        changes = {name: value for name, value in about["config"].items() if name in known}
         return make_config(changes.pop("preset"), changes), weights
     except (KeyError, TypeError, UsageError) as error:
         raise CheckpointError(f"{path} is not a checkpoint of this fastpong ({error})") from None

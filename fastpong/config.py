@@ -54,8 +54,8 @@ class Config:
     adam_epsilon: float = _setting(1e-5, "ppo: added to the root of that mean", 0.0, 1.0)
     kl: float = _setting(
         0.04,
-        "ppo: the learning rate adapts so that each batch changes the policy by this KL divergence, in nats; "
-        "0: it does not adapt, and falls like the entropy weight",
+        "ppo: the learning rate adapts so that each batch changes the policy by no more than this KL divergence, in "
+        "nats; 0: it does not adapt, and falls like the entropy weight",
         0.0,
         10.0,
     )

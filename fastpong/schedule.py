@@ -18,7 +18,7 @@ class Schedule:
     """Sets the learning rate, the entropy weight and the greed of a run, batch by batch.
 
     The learning rate is such that a batch changes the policy by a wanted KL divergence, which falls in a line over
-    `schedule_steps`; so does the entropy weight. (Schulman et al., "Proximal policy optimization algorithms", 2017,
+    `schedule_steps`; so does the entropy weight. It is never more than at the start. (Schulman et al., "Proximal policy optimization algorithms", 2017,
     section 4, adapt a penalty instead.) Logits grow with every batch once the agent wins most points: runs differ
     by a million steps in when they find out how to attack, and growing before that keeps them from it.
 
@@ -70,7 +70,7 @@ class Schedule:
             self.won_by = steps
         if c.kl and kl > 0.0:
             factor = (c.kl * self.left(steps) / kl) ** _GAIN
-            self.rate *= min(_MOST, max(1.0 / _MOST, factor))
+            self.rate = min(c.learning_rate, self.rate * min(_MOST, max(1.0 / _MOST, factor)))
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Everything, as arrays by name."""

@@ -37,6 +37,8 @@ def test_it_grows_at_the_latest() -> None:
 def test_the_rate_follows_the_divergence() -> None:
     """A policy that moves in proportion to the rate comes to move as wanted, and follows when less is wanted."""
     one = schedule(schedule_steps=10**9)
+    one.add(0, 0, 0, 0.001)
+    assert one.learning_rate(0) == 1e-3  # never more than at the start
     for _ in range(60):
         one.add(0, 0, 0, 60.0 * one.rate)
     assert 60.0 * one.learning_rate(0) == pytest.approx(0.02, rel=0.01)
