@@ -34,7 +34,7 @@ class Config:
     actions: int = _setting(3, "2: up and down; 3: no-op as well", 2, 3)
 
     algorithm: str = _setting("ppo", "how the weights are learned", choices=("ppo", "reinforce"))
-    hidden: int = _setting(64, "hidden units", 1, 65536)
+    hidden: int = _setting(64, "hidden units; ppo: a multiple of 16", 1, 65536)
     weight_std: float = _setting(0.02, "deviation of the weights of `w1` at the start; 0: 1/√6400", 0.0, 10.0)
     gamma: float = _setting(0.985, "discount factor per step", 0.0, 1.0)
     learning_rate: float = _setting(1e-3, "step size of RMSProp or Adam, in weight units", 0.0, 10.0)
@@ -53,14 +53,13 @@ class Config:
     adam_beta_2: float = _setting(0.999, "ppo: decay of Adam's mean squared gradient, per update", 0.0, 1.0)
     adam_epsilon: float = _setting(1e-5, "ppo: added to the root of that mean", 0.0, 1.0)
     kl: float = _setting(
-        0.04,
-        "ppo: the learning rate adapts so that each batch changes the policy by no more than this KL divergence, in "
-        "nats; 0: it does not adapt, and falls like the entropy weight",
+        0.045,
+        "ppo: the learning rate is reduced if a batch changes the policy by more KL, in nats; 0: never",
         0.0,
         10.0,
     )
     schedule_steps: int = _setting(
-        3_000_000, "ppo: this divergence and the entropy weight fall in a line to 0 at this step", 1
+        3_000_000, "ppo: learning rate and entropy weight fall in a line to 0 at this step", 1
     )
     schedule_floor: float = _setting(0.05, "ppo: they stop falling at this share", 0.0, 1.0)
     sharpen: float = _setting(
@@ -170,7 +169,10 @@ def check(name: str, value: object) -> Value:
 
 def changed(config: Config, changes: Mapping[str, object]) -> Config:
     """Copy of `config` with checked changes; raises `UsageError`."""
-    return dataclasses.replace(config, **{k: check(k, v) for k, v in changes.items()})  # type: ignore[arg-type]
+    new = dataclasses.replace(config, **{k: check(k, v) for k, v in changes.items()})  # type: ignore[arg-type]
+    if new.algorithm == "ppo" and new.hidden % 16:
+        raise UsageError(f"with ppo, hidden must be a multiple of 16 (the kernels' vectors), not {new.hidden}")
+    return new
 
 
 def make_config(preset: str = "fast", changes: Mapping[str, object] | None = None) -> Config:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from fastpong.config import Config
 from fastpong.kernels import convolution, network, ppo
 from fastpong.kernels.images import PIXELS
+from fastpong.kernels.tiles import CHANNELS
 from fastpong.noise import ACTION, WEIGHTS, stream_key
 from fastpong.rollout import Rollout
 
@@ -25,7 +26,7 @@ def shapes(config: Config) -> dict[str, tuple[int, ...]]:
     if config.algorithm == "reinforce":
         return {"w1": (input_count(config), config.hidden), "w2": (config.actions - 1, config.hidden)}
     return {
-        "kernel": (config.frames, *convolution.CELL, 4 * convolution.CHANNELS),
+        "kernel": (config.frames, *convolution.CELL, 4 * CHANNELS),
         "w1": (convolution.INPUTS, config.hidden),
         "w2": (config.actions + 1, config.hidden + 1),
     }
@@ -137,7 +138,7 @@ class Convolutional(Policy):
         """Small weights: Adam's steps soon make the features, and all actions are about equally likely at first."""
         config = self.config
         kernel, w1, w2 = self.arrays["kernel"], self.arrays["w1"], self.arrays["w2"]
-        pixels = convolution.SITES * convolution.CHANNELS
+        pixels = convolution.SITES * CHANNELS
         kernel[:] = rng.standard_normal(kernel.shape, np.float32) * config.kernel_std
         w1[:pixels] = rng.standard_normal((pixels, config.hidden), np.float32) * config.weight_std
         w2[:, :-1] = rng.standard_normal((config.actions + 1, config.hidden), np.float32) / np.sqrt(config.hidden)

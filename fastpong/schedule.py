@@ -17,10 +17,10 @@ _GAIN, _MOST = 0.3, 1.1  # of the controller, and the largest factor by which it
 class Schedule:
     """Sets the learning rate, the entropy weight and the greed of a run, batch by batch.
 
-    The learning rate is such that a batch changes the policy by a wanted KL divergence, which falls in a line over
-    `schedule_steps`; so does the entropy weight. It is never more than at the start. (Schulman et al., "Proximal policy optimization algorithms", 2017,
-    section 4, adapt a penalty instead.) Logits grow with every batch once the agent wins most points: runs differ
-    by a million steps in when they find out how to attack, and growing before that keeps them from it.
+    Learning rate and entropy weight fall in a line over `schedule_steps`. Logits grow with every batch once the agent
+    wins most points: runs differ by a million steps in when they find out how to attack, and growing before that keeps
+    them from it. The larger the logits, the further a step of the optimiser moves the policy: the learning rate is
+    reduced, as long as it has to be, so that a batch changes the policy by no more than the KL divergence `kl`.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Schedule:
     Attributes
     ----------
     rate : float
-        The learning rate at present, before the fall if `kl` is 0.
+        What the divergence allows as learning rate at present.
     won_by : int or None
         Steps of the run after which the agent won most points.
     """
@@ -47,7 +47,7 @@ class Schedule:
 
     def learning_rate(self, steps: int) -> float:
         """Return Adam's step size for the batch that ends after `steps` steps."""
-        return self.rate if self._config.kl else self.rate * self.left(steps)
+        return min(self.rate, self._config.learning_rate * self.left(steps))
 
     def entropy(self, steps: int) -> float:
         """Return the weight of the entropy bonus."""
@@ -69,8 +69,8 @@ class Schedule:
         if self.won_by is None and (wins or steps >= c.sharpen_latest):
             self.won_by = steps
         if c.kl and kl > 0.0:
-            factor = (c.kl * self.left(steps) / kl) ** _GAIN
-            self.rate = min(c.learning_rate, self.rate * min(_MOST, max(1.0 / _MOST, factor)))
+            factor = min(_MOST, max(1.0 / _MOST, (c.kl / kl) ** _GAIN))
+            self.rate = min(c.learning_rate, self.learning_rate(steps) * factor)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Everything, as arrays by name."""

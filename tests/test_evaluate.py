@@ -9,7 +9,7 @@ from fastpong.pong import PongGames
 
 
 def test_whole_games_with_a_fixed_share_for_each_place() -> None:
-    config = make_config("fast", {"hidden": 8, "seed": 4})
+    config = make_config("fast", {"hidden": 16, "seed": 4})
     weights = make_policy(config).state()
     result = evaluate(config, weights, 5, seed=1, workers=2)
     assert result.games == len(result.scores) == 5
@@ -21,7 +21,7 @@ def test_whole_games_with_a_fixed_share_for_each_place() -> None:
 
 def test_a_game_is_scored_to_its_last_point() -> None:
     """Against a plain loop over one game with the same noise, played by an agent that always goes up."""
-    config = make_config("fast", {"hidden": 4})
+    config = make_config("fast", {"hidden": 16})
     policy = make_policy(config)
     policy.weights[:] = 0.0
     policy.arrays["w2"][0, -1] = 5.0  # the bias of "up"

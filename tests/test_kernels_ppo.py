@@ -36,7 +36,7 @@ class Steps:
     Game 0 starts anew at step 4, so its samples have 1, 2 or 3 frames.
     """
 
-    def __init__(self, screens: npt.NDArray[np.uint8], actions: int = 3, past: int = 2, hidden: int = 5):
+    def __init__(self, screens: npt.NDArray[np.uint8], actions: int = 3, past: int = 2, hidden: int = 80):
         rng = np.random.default_rng(3)
         self.games, self.past, rows = 2, past, 7
         shape = (rows, self.games)

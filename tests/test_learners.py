@@ -13,7 +13,7 @@ from fastpong.trainer import Trainer
 def small(preset: str) -> Config:
     changes = {
         "envs": 4,
-        "hidden": 12,
+        "hidden": 16,
         "batch_games": 1,
         "rollout_steps": 40,
         "minibatch": 32,

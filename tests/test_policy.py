@@ -30,11 +30,11 @@ def test_the_convolutional_network_starts_small_and_undecided() -> None:
 
 def test_warming_up_changes_nothing_and_a_state_comes_back() -> None:
     for preset in ("fast", "karpathy"):
-        one, two = (make_policy(make_config(preset, {"hidden": 9, "seed": seed})) for seed in (0, 1))
+        one, two = (make_policy(make_config(preset, {"hidden": 32, "seed": seed})) for seed in (0, 1))
         weights = one.weights.copy()
         one.warm_up()
         np.testing.assert_array_equal(one.weights, weights)
         two.load_state(one.state())
         np.testing.assert_array_equal(two.weights, weights)
         with pytest.raises(ValueError, match="shape"):
-            make_policy(make_config(preset, {"hidden": 8})).load_state(one.state())
+            make_policy(make_config(preset, {"hidden": 16})).load_state(one.state())

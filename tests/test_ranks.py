@@ -30,7 +30,7 @@ from fastpong.ranks import (
 
 MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 SMALL = {
-    "hidden": 20, "batch_games": 2, "rollout_steps": 50, "minibatch": 96, "epochs": 2, "eval_games": 0,
+    "hidden": 16, "batch_games": 2, "rollout_steps": 50, "minibatch": 96, "epochs": 2, "eval_games": 0,
     "log_steps": 1000, "checkpoint_steps": 3000, "target": 22,
 }  # fmt: skip
 

@@ -20,7 +20,7 @@ def candidate(config: Config, run: RunFolder, steps: int, score: float | None, a
 
 
 def test_the_candidate_that_plays_best_becomes_best(tmp_path: Path) -> None:
-    config = make_config("fast", {"hidden": 8, "eval_games": 2})
+    config = make_config("fast", {"hidden": 16, "eval_games": 2})
     run = RunFolder(tmp_path / "run")
     run.create(config, {})
     candidate(config, run, 100, -3.0, always=0)
@@ -37,7 +37,7 @@ def test_the_candidate_that_plays_best_becomes_best(tmp_path: Path) -> None:
 
 
 def test_a_damaged_candidate_does_not_take_part(tmp_path: Path) -> None:
-    config = make_config("fast", {"hidden": 8, "eval_games": 1})
+    config = make_config("fast", {"hidden": 16, "eval_games": 1})
     run = RunFolder(tmp_path / "run")
     run.create(config, {})
     for steps in (100, 200):
@@ -49,7 +49,7 @@ def test_a_damaged_candidate_does_not_take_part(tmp_path: Path) -> None:
 
 
 def test_the_newest_and_the_best_few_are_kept(tmp_path: Path) -> None:
-    config = make_config("fast", {"hidden": 2})
+    config = make_config("fast", {"hidden": 32})
     run = RunFolder(tmp_path / "run")
     run.create(config, {})
     for steps, score in ((1, None), (2, 3.0), (3, -5.0), (4, 4.0), (5, -20.0)):

@@ -18,13 +18,27 @@ import numpy.typing as npt
 
 from fastpong.kernels.images import COURT, RUN
 from fastpong.kernels.jit import kernel, reassociated
+from fastpong.kernels.tiles import (
+    CHANNELS,
+    WIDE,
+    add_four_outer_wide,
+    add_outer_narrow,
+    add_outer_wide,
+    add_rows_narrow,
+    add_rows_wide,
+    add_run,
+    add_run_gradient,
+    add_two_rows_wide,
+    dot_rows_narrow,
+    dot_rows_wide,
+    replace_positive,
+)
 
 F32 = npt.NDArray[np.float32]
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
 
-CHANNELS = 16
 CELL = (RUN, 4)
 """Rows and columns of a cell."""
 GRID = (COURT[0] // CELL[0] + 1, COURT[1] // CELL[1] + 1)
@@ -37,6 +51,7 @@ _ROWS, _COLUMNS, _WIDTH = CELL[0], CELL[1], GRID[1]
 _COURT_WIDTH = COURT[1]
 _FACTS = SITES * CHANNELS
 _QUARTETS = 4 * CHANNELS
+_WIDE = WIDE * CHANNELS
 
 
 @kernel
@@ -103,6 +118,7 @@ def convolve(
 ) -> int:
     """Compute the channels of all sites that see something, and return how many entries that makes."""
     marks = np.zeros(SITES, np.int64)  # 1 + entry of each site, if it is one of this sample's
+    rows = sums.reshape(-1, _QUARTETS)
     count = 0
     for m in range(len(samples)):
         first = count
@@ -111,19 +127,19 @@ def convolve(
             sample = samples[m] - f * games
             for k in range(starts[sample], starts[sample] + lengths[sample]):
                 corner, column, top, bottom = _place(runs[k])
-                above, within = sums[f, column, top], sums[f, column, bottom]
                 for d in range(4):
                     site = corner + (d >> 1) * _WIDTH + (d & 1)
                     if marks[site] <= first:
-                        marks[site] = count + 1
                         sites[count] = site
                         for c in range(CHANNELS):
-                            acts[count, c] = within[d * CHANNELS + c] - above[d * CHANNELS + c]
+                            acts[count, c] = np.float32(0.0)
                         count += 1
-                    else:
-                        act = acts[marks[site] - 1]
-                        for c in range(CHANNELS):
-                            act[c] += within[d * CHANNELS + c] - above[d * CHANNELS + c]
+                        marks[site] = count
+                base = (f * _COLUMNS + column) * (_ROWS + 1)
+                add_run(
+                    acts, rows, base + bottom, base + top, marks[corner] - 1, marks[corner + 1] - 1,
+                    marks[corner + _WIDTH] - 1, marks[corner + _WIDTH + 1] - 1,
+                )  # fmt: skip
     bounds[len(samples)] = count
     for i in range(count):
         for c in range(CHANNELS):
@@ -146,6 +162,7 @@ def convolve_gradient(
 ) -> None:
     """Carry the gradient of the channels back to the kernel's prefix sums; arguments as for `convolve`."""
     entries = np.zeros(SITES, np.int64)
+    rows = grad_sums.reshape(-1, _QUARTETS)
     for m in range(len(samples)):
         for e in range(bounds[m], bounds[m + 1]):
             entries[sites[e]] = e
@@ -153,12 +170,11 @@ def convolve_gradient(
             sample = samples[m] - f * games
             for k in range(starts[sample], starts[sample] + lengths[sample]):
                 corner, column, top, bottom = _place(runs[k])
-                above, within = grad_sums[f, column, top], grad_sums[f, column, bottom]
-                for d in range(4):
-                    grad = grad_acts[entries[corner + (d >> 1) * _WIDTH + (d & 1)]]
-                    for c in range(CHANNELS):
-                        within[d * CHANNELS + c] += grad[c]
-                        above[d * CHANNELS + c] -= grad[c]
+                base = (f * _COLUMNS + column) * (_ROWS + 1)
+                add_run_gradient(
+                    grad_acts, rows, base + bottom, base + top, entries[corner], entries[corner + 1],
+                    entries[corner + _WIDTH], entries[corner + _WIDTH + 1],
+                )  # fmt: skip
 
 
 @kernel
@@ -187,30 +203,6 @@ def group_by_site(
 
 
 @reassociated
-def _add_rows(hidden: F32, act: F32, w1: F32, base: int) -> None:
-    for c in range(0, CHANNELS, 8):
-        r0, r1, r2, r3 = w1[base + c], w1[base + c + 1], w1[base + c + 2], w1[base + c + 3]
-        r4, r5, r6, r7 = w1[base + c + 4], w1[base + c + 5], w1[base + c + 6], w1[base + c + 7]
-        a0, a1, a2, a3 = act[c], act[c + 1], act[c + 2], act[c + 3]
-        a4, a5, a6, a7 = act[c + 4], act[c + 5], act[c + 6], act[c + 7]
-        for j in range(hidden.shape[0]):
-            left = (a0 * r0[j] + a1 * r1[j]) + (a2 * r2[j] + a3 * r3[j])
-            hidden[j] += left + ((a4 * r4[j] + a5 * r5[j]) + (a6 * r6[j] + a7 * r7[j]))
-
-
-@reassociated
-def _add_rows_of_two(one: F32, two: F32, act_one: F32, act_two: F32, w1: F32, base: int) -> None:
-    """Two samples at once: the rows are read from the cache once for both."""
-    for c in range(0, CHANNELS, 4):
-        r0, r1, r2, r3 = w1[base + c], w1[base + c + 1], w1[base + c + 2], w1[base + c + 3]
-        a0, a1, a2, a3 = act_one[c], act_one[c + 1], act_one[c + 2], act_one[c + 3]
-        b0, b1, b2, b3 = act_two[c], act_two[c + 1], act_two[c + 2], act_two[c + 3]
-        for j in range(one.shape[0]):
-            one[j] += (a0 * r0[j] + a1 * r1[j]) + (a2 * r2[j] + a3 * r3[j])
-            two[j] += (b0 * r0[j] + b1 * r1[j]) + (b2 * r2[j] + b3 * r3[j])
-
-
-@reassociated
 def hidden_layer(
     ages: I64,  # (rows · games,)
     actions: U8,  # (rows · games,)
@@ -222,7 +214,7 @@ def hidden_layer(
     order: I64,
     owners: I64,
     acts: F32,
-    w1: F32,  # (7072, hidden)
+    w1: F32,  # (7072, hidden) a multiple of 16 columns
     hidden: F32,  # (m, hidden) out, after the relu
 ) -> None:
     """Compute the hidden units of all samples; see `group_by_site` for what is not explained here."""
@@ -233,15 +225,21 @@ def hidden_layer(
             row = w1[_FACTS + 1 + (lag - 1) * choices + np.int64(actions[sample - lag * games])]
             for j in range(hidden.shape[1]):
                 hidden[m, j] += row[j]
+    wide = hidden.shape[1] // _WIDE * _WIDE
     for site in range(SITES):
-        k = groups[site]
-        while k + 2 <= groups[site + 1]:
-            e, f = order[k], order[k + 1]
-            _add_rows_of_two(hidden[owners[e]], hidden[owners[f]], acts[e], acts[f], w1, site * CHANNELS)
+        base, k, end = site * CHANNELS, groups[site], groups[site + 1]
+        while k < end:
+            e, f = order[k], order[min(k + 1, end - 1)]
+            for j in range(0, wide, _WIDE):
+                if k + 1 < end:
+                    add_two_rows_wide(hidden, acts, w1, base, j, e, f, owners[e], owners[f])
+                else:
+                    add_rows_wide(hidden, acts, w1, base, j, e, e, owners[e], owners[e])
+            for i in range(k, min(k + 2, end)):
+                e = order[i]
+                for j in range(wide, hidden.shape[1], CHANNELS):
+                    add_rows_narrow(hidden, acts, w1, base, j, e, e, owners[e], owners[e])
             k += 2
-        if k < groups[site + 1]:
-            e = order[k]
-            _add_rows(hidden[owners[e]], acts[e], w1, site * CHANNELS)
     for m in range(len(samples)):
         for j in range(hidden.shape[1]):
             hidden[m, j] = max(hidden[m, j], np.float32(0.0))
@@ -273,45 +271,30 @@ def hidden_gradient(
             row = grad_w1[_FACTS + 1 + (lag - 1) * choices + np.int64(actions[sample - lag * games])]
             for j in range(grad.shape[0]):
                 row[j] += grad[j]
-    on = np.empty(CHANNELS, np.int64)
+    columns = grad_hidden.shape[1]
+    wide = columns // _WIDE * _WIDE
+    dots = np.zeros((1, CHANNELS), np.float32)
     for site in range(SITES):
-        for k in range(groups[site], groups[site + 1]):
-            e = order[k]
-            act, grad = acts[e], grad_hidden[owners[e]]
-            count = 0
-            for c in range(CHANNELS):
-                if act[c] > 0.0:
-                    on[count] = site * CHANNELS + c
-                    count += 1
-            i = 0
-            while i + 4 <= count:
-                p, q, r, s = on[i], on[i + 1], on[i + 2], on[i + 3]
-                w_p, w_q, w_r, w_s = w1[p], w1[q], w1[r], w1[s]
-                z_p = z_q = z_r = z_s = np.float32(0.0)
-                for j in range(grad.shape[0]):
-                    z_p += w_p[j] * grad[j]
-                    z_q += w_q[j] * grad[j]
-                    z_r += w_r[j] * grad[j]
-                    z_s += w_s[j] * grad[j]
-                a, b, c, d = p % CHANNELS, q % CHANNELS, r % CHANNELS, s % CHANNELS
-                v_p, v_q, v_r, v_s = act[a], act[b], act[c], act[d]
-                g_p, g_q, g_r, g_s = grad_w1[p], grad_w1[q], grad_w1[r], grad_w1[s]
-                for j in range(grad.shape[0]):
-                    g_p[j] += v_p * grad[j]
-                    g_q[j] += v_q * grad[j]
-                    g_r[j] += v_r * grad[j]
-                    g_s[j] += v_s * grad[j]
-                act[a], act[b], act[c], act[d] = z_p, z_q, z_r, z_s
-                i += 4
-            while i < count:
-                p = on[i]
-                w_p, g_p, v_p = w1[p], grad_w1[p], act[p % CHANNELS]
-                z_p = np.float32(0.0)
-                for j in range(grad.shape[0]):
-                    z_p += w_p[j] * grad[j]
-                    g_p[j] += v_p * grad[j]
-                act[p % CHANNELS] = z_p
-                i += 1
+        base, end = site * CHANNELS, groups[site + 1]
+        k = groups[site]
+        while k < end:
+            e, f, g, h = order[k], order[min(k + 1, end - 1)], order[min(k + 2, end - 1)], order[min(k + 3, end - 1)]
+            if k + 4 <= end:
+                p, q, r, s = owners[e], owners[f], owners[g], owners[h]
+                for j in range(0, wide, _WIDE):
+                    add_four_outer_wide(grad_w1, acts, grad_hidden, base, j, e, f, g, h, p, q, r, s)
+            for i in range(k, min(k + 4, end)):
+                e = order[i]
+                m = owners[e]
+                for j in range(0, wide, _WIDE):
+                    if k + 4 > end:
+                        add_outer_wide(grad_w1, acts, grad_hidden, base, j, e, e, e, e, m, m, m, m)
+                    dot_rows_wide(dots, grad_hidden, w1, base, j, m)
+                for j in range(wide, columns, CHANNELS):
+                    add_outer_narrow(grad_w1, acts, grad_hidden, base, j, e, e, e, e, m, m, m, m)
+                    dot_rows_narrow(dots, grad_hidden, w1, base, j, m)
+                replace_positive(acts, e, dots)
+            k += 4
 
 
 @kernel

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpong.kernels import convolution
-from fastpong.kernels.convolution import CHANNELS, SITES
+from fastpong.kernels.convolution import SITES
 from fastpong.kernels.jit import kernel, reassociated
 from fastpong.kernels.noise import choose
+from fastpong.kernels.tiles import CHANNELS
 
 F32 = npt.NDArray[np.float32]
 I8 = npt.NDArray[np.int8]
