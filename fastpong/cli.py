@@ -4,17 +4,21 @@ import json
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 STARTED = time.perf_counter()  # before the slow imports, which belong to the time a user waits
 
 import typer  # noqa: E402
 
 from fastpong import __version__, config  # noqa: E402
-from fastpong.errors import FastpongError, UsageError  # noqa: E402
-from fastpong.ranks import Ranks, RanksError, launched  # noqa: E402
+from fastpong.errors import FastpongError, RanksError, UsageError  # noqa: E402
+from fastpong.launcher import launched  # noqa: E402
+
+if TYPE_CHECKING:
+    from fastpong.ranks import Ranks
 
 T = TypeVar("T")
 
@@ -139,6 +143,8 @@ def train(
         if ranks.size > 1:  # the others wait for this rank: end them too
             if isinstance(error, RanksError) and ranks.rank:
                 time.sleep(5.0)  # every rank has the same error: rank 0 tells it
+            if "--debug" in sys.argv:
+                traceback.print_exc()
             ranks.abort(_explain(error, f"rank {ranks.rank}: "))
         raise
     if ranks.rank:
@@ -280,7 +286,7 @@ def _newest_run() -> Path:
     return configs[-1].parent
 
 
-def _on_first(ranks: Ranks, work: Callable[[], T]) -> T:
+def _on_first(ranks: "Ranks", work: Callable[[], T]) -> T:
     """Let rank 0 do something, and give its result, or its error, to all ranks."""
     outcome: T | FastpongError | None = None
     if ranks.rank == 0:

@@ -7,3 +7,7 @@ class FastpongError(Exception):
 
 class UsageError(FastpongError):
     """What was asked for makes no sense. The message says what would. Exit code 2."""
+
+
+class RanksError(FastpongError):
+    """Ranks cannot start, or have come apart."""

@@ -5,7 +5,6 @@ Nothing else in the program knows how ranks talk: alone, every method does nothi
 that loads mpi4py, and only if the process was started by an MPI launcher.
 """
 
-import os
 import sys
 import time
 import zlib
@@ -14,18 +13,8 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fastpong.errors import FastpongError, UsageError
-
-LAUNCHERS = (
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),  # Open MPI
-    ("PMI_RANK", "PMI_SIZE"),  # MPICH, Intel MPI, and Slurm's srun with PMI
-    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),  # MVAPICH2
-)
-"""What MPI launchers tell the processes they start: the names of rank and number of ranks."""
-
-
-class RanksError(FastpongError):
-    """Ranks cannot start, or have come apart."""
+from fastpong.errors import RanksError, UsageError
+from fastpong.launcher import launched
 
 
 class Ranks(Protocol):
@@ -175,14 +164,6 @@ def to_bfloat16(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
 def from_bfloat16(bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
     """Return the float32 numbers that these bfloat16 bits are."""
     return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
-
-
-def launched() -> tuple[int, int]:
-    """Return rank and number of ranks as the launcher tells them; (0, 1) without a launcher."""
-    for rank, size in LAUNCHERS:
-        if rank in os.environ and size in os.environ:
-            return int(os.environ[rank]), int(os.environ[size])
-    return 0, 1
 
 
 def connect(mpi: bool = True) -> Ranks:

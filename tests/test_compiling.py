@@ -1,0 +1,61 @@
+"""Kernels are compiled once for all, before the first step, and the cache survives two runs that fill it at once."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COUNT = """
+import sys
+from numba.core.dispatcher import Dispatcher
+from fastpong.config import make_config
+from fastpong.games import Games
+from fastpong.trainer import Trainer
+
+def signatures():
+    modules = [module for name, module in sys.modules.items() if name.startswith("fastpong.kernels")]
+    kernels = [value for module in modules for value in vars(module).values() if isinstance(value, Dispatcher)]
+    return {str(kernel.py_func): len(kernel.signatures) for kernel in kernels}
+
+if __name__ == "__main__":
+    config = make_config(sys.argv[1], {"envs": 4, "rollout_steps": 40, "minibatch": 50, "batch_games": 1})
+    with Games(4, 1, actions=config.actions) as games:
+        trainer = Trainer(config, games)
+        trainer.start()
+        trainer.warm_up()
+        before = signatures()
+        for _ in range(1200 if config.algorithm == "reinforce" else 100):
+            trainer.advance()
+            trainer.learn_if_due()
+        assert trainer.learner.updates > 0
+        assert signatures() == before, (before, signatures())
+        assert sum(before.values()) >= 6 and max(before.values()) == 1, before
+"""
+
+
+@pytest.mark.parametrize("preset", ["fast", "karpathy"])
+def test_nothing_is_compiled_in_the_loop_and_nothing_twice(preset: str, tmp_path: Path) -> None:
+    script = tmp_path / "count.py"
+    script.write_text(COUNT)
+    done = subprocess.run([sys.executable, str(script), preset], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_two_runs_may_fill_the_cache_at_once(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    command = [sys.executable, "-m", "fastpong", "train", "--envs", "2", "--workers", "1", "--steps", "30"]
+    options = ["--preset", "karpathy", "--set", "eval_games=0"]
+    runs = [
+        subprocess.Popen([*command, *options, "--run", str(tmp_path / name)], env=environment, stderr=subprocess.PIPE)
+        for name in ("one", "two")
+    ]
+    for run in runs:
+        assert run.communicate(timeout=120)[1] is not None and run.returncode == 0
+    files = sorted((tmp_path / "cache").rglob("*.nb?"))
+    assert any(file.suffix == ".nbi" for file in files)
+    times = [file.stat().st_mtime_ns for file in files]
+    subprocess.run([*command, *options, "--run", str(tmp_path / "three")], env=environment, check=True)
+    assert sorted((tmp_path / "cache").rglob("*.nb?")) == files
+    assert [file.stat().st_mtime_ns for file in files] == times  # nothing was compiled again
