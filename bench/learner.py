@@ -66,19 +66,19 @@ class Dense:
         acts = np.zeros((m, 21, 21, 16), np.float32)
         for d in range(4):
             acts[:, d >> 1 : 20 + (d >> 1), d & 1 : 20 + (d & 1)] += parts[:, :, :, d]
-        acts = np.maximum(acts, 0.0).reshape(m, 7056)
-        hidden = np.maximum(acts @ self.w1 + self.constant, 0.0)
+        flat: F32 = np.maximum(acts, 0.0).reshape(m, 7056)
+        hidden = np.maximum(flat @ self.w1 + self.constant, 0.0)
         slopes = slopes_of(hidden @ self.w2[:, :-1].T + self.w2[:, -1])
         grad_hidden = (slopes @ self.w2[:, :-1]) * (hidden > 0)
-        grad_acts = ((grad_hidden @ self.w1.T) * (acts > 0)).reshape(m, 21, 21, 16)
+        grad_acts = ((grad_hidden @ self.w1.T) * (flat > 0)).reshape(m, 21, 21, 16)
         grad_parts = np.empty_like(parts)
         for d in range(4):
             grad_parts[:, :, :, d] = grad_acts[:, d >> 1 : 20 + (d >> 1), d & 1 : 20 + (d & 1)]
         grad_kernel = self.cells.reshape(-1, self.cells.shape[2]).T @ grad_parts.reshape(-1, 64)
-        return grad_kernel, acts.T @ grad_hidden, slopes.T @ hidden
+        return grad_kernel, flat.T @ grad_hidden, slopes.T @ hidden
 
 
-def slopes_of(outputs: F32, actions: Any, log_probs: F32, advantages: F32, targets: F32, config: Any) -> F32:
+def slopes_of(config: Any, outputs: F32, actions: Any, log_probs: F32, advantages: F32, targets: F32) -> F32:
     """Return the gradient of the objective, see `fastpong.kernels.ppo.clipped_gradient`, by the outputs."""
     logits = outputs[:, :-1]
     probs = np.exp(logits - logits.max(1, keepdims=True))
@@ -91,7 +91,8 @@ def slopes_of(outputs: F32, actions: Any, log_probs: F32, advantages: F32, targe
     slopes = np.empty_like(outputs)
     slopes[:, :-1] = pull * (np.eye(logits.shape[1])[actions] - probs) - config.entropy * probs * (logs + entropy)
     slopes[:, -1] = config.value_weight * (targets - outputs[:, -1])
-    return slopes / len(actions)
+    slopes /= len(actions)
+    return slopes
 
 
 def torch_gradient(dense: Dense, slopes: F32) -> Callable[[], Any] | None:
@@ -131,8 +132,11 @@ def measure(hidden: int, rounds: int) -> dict[str, Any]:
 
     from fastpong.games import usable_cores
     from fastpong.kernels import convolution as conv
-    from fastpong.kernels import optimiser, ppo
+    from fastpong.kernels import optimiser as adam
+    from fastpong.kernels import ppo as clipped
 
+    optimiser: Any = adam  # their arguments are unpacked from lists
+    ppo: Any = clipped
     trainer = played(hidden)
     rollout, learner, config = trainer.rollout, trainer.learner, trainer.config
     arrays = trainer.policy.arrays
@@ -161,7 +165,7 @@ def measure(hidden: int, rounds: int) -> dict[str, Any]:
     picked: Any = [flat("actions")[few].astype(np.int64), flat("log_probs")[few], values[0][few], values[1][few]]
 
     def densely() -> tuple[F32, F32, F32]:
-        return dense.gradient(lambda outputs: slopes_of(outputs, *picked, config))
+        return dense.gradient(lambda outputs: slopes_of(config, outputs, *picked))
 
     gradient(few)
     for name, wanted in zip(("kernel", "w1", "w2"), densely(), strict=True):
