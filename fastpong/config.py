@@ -65,11 +65,14 @@ class Config:
     sharpen: float = _setting(
         0.015,
         "ppo: the logits grow by this share with each batch, so that the policy becomes greedier, "
-        "once the agent wins and until schedule_steps",
+        "once the agent wins and until the fall is done",
         0.0,
         1.0,
     )
     sharpen_points: float = _setting(0.75, "ppo: the agent wins when it has won this share of 1000 points", 0.0, 1.0)
+    sharpen_steps: int = _setting(
+        1_500_000, "ppo: the fall takes so many steps more, or longer, once the agent wins", 0
+    )
     sharpen_latest: int = _setting(2_000_000, "ppo: the logits begin to grow at this step at the latest", 0)
 
     inputs: str = _setting(

@@ -17,7 +17,7 @@ _GAIN, _MOST = 0.3, 1.1  # of the controller, and the largest factor by which it
 class Schedule:
     """Sets the learning rate, the entropy weight and the greed of a run, batch by batch.
 
-    Learning rate and entropy weight fall in a line over `schedule_steps`. Logits grow with every batch once the agent
+    Learning rate and entropy weight fall in a line over `schedule_steps`, or longer if the agent wins late. Logits grow with every batch once the agent
     wins most points: runs differ by a million steps in when they find out how to attack, and growing before that keeps
     them from it. The larger the logits, the further a step of the optimiser moves the policy: the learning rate is
     reduced, as long as it has to be, so that a batch changes the policy by no more than the KL divergence `kl`.
@@ -43,7 +43,11 @@ class Schedule:
 
     def left(self, steps: int) -> float:
         """Return how much is left of the fall after so many steps, 1 … `schedule_floor`."""
-        return max(self._config.schedule_floor, 1.0 - steps / self._config.schedule_steps)
+        return max(self._config.schedule_floor, 1.0 - steps / self._end())
+
+    def _end(self) -> int:
+        """Return the step at which the fall ends: a run that wins late needs some time after that as well."""
+        return max(self._config.schedule_steps, (self.won_by or 0) + self._config.sharpen_steps)
 
     def learning_rate(self, steps: int) -> float:
         """Return Adam's step size for the batch that ends after `steps` steps."""
@@ -55,7 +59,7 @@ class Schedule:
 
     def growth(self, steps: int) -> float:
         """Return the factor by which the logits grow after the batch."""
-        grows = self.won_by is not None and steps < self._config.schedule_steps
+        grows = self.won_by is not None and steps < self._end()
         return 1.0 + self._config.sharpen if grows else 1.0
 
     def add(self, steps: int, won: int, lost: int, kl: float) -> None:

@@ -7,7 +7,14 @@ from fastpong.schedule import Schedule
 
 
 def schedule(**changes: Any) -> Schedule:
-    settings = {"kl": 0.02, "learning_rate": 1e-3, "schedule_steps": 10_000, "schedule_floor": 0.1, "sharpen": 0.5}
+    settings = {
+        "sharpen_steps": 2000,
+        "kl": 0.02,
+        "learning_rate": 1e-3,
+        "schedule_steps": 10_000,
+        "schedule_floor": 0.1,
+        "sharpen": 0.5,
+    }
     return Schedule(make_config("fast", {**settings, "sharpen_points": 0.75, "sharpen_latest": 9000, **changes}))
 
 
@@ -31,7 +38,8 @@ def test_it_grows_at_the_latest() -> None:
     one.add(8999, 0, 2000, 0.02)
     assert one.growth(8999) == 1.0
     one.add(9000, 0, 2000, 0.02)
-    assert one.growth(9000) == 1.5
+    assert one.growth(9000) == one.growth(10_999) == 1.5 and one.growth(11_000) == 1.0  # later than planned
+    assert one.left(9000) == pytest.approx(2 / 11)
 
 
 def test_the_divergence_limits_the_rate() -> None:
