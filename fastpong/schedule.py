@@ -17,10 +17,11 @@ _GAIN, _MOST = 0.3, 1.1  # of the controller, and the largest factor by which it
 class Schedule:
     """Sets the learning rate, the entropy weight and the greed of a run, batch by batch.
 
-    Learning rate and entropy weight fall in a line over `schedule_steps`, or longer if the agent wins late. Logits grow with every batch once the agent
-    wins most points: runs differ by a million steps in when they find out how to attack, and growing before that keeps
-    them from it. The larger the logits, the further a step of the optimiser moves the policy: the learning rate is
-    reduced, as long as it has to be, so that a batch changes the policy by no more than the KL divergence `kl`.
+    Learning rate and entropy weight fall in a line over `schedule_steps`, or longer if the agent wins late. Logits
+    grow with every batch once the agent wins most points: runs differ by a million steps in when they find out how to
+    attack, and growing before that keeps them from it. The larger the logits, the further a step of the optimiser moves
+    the policy: the learning rate is reduced, as long as it has to be, so that a batch changes the policy by no more
+    than the KL divergence `kl`.
 
     Parameters
     ----------
