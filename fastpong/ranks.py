@@ -5,6 +5,7 @@ Nothing else in the program knows how ranks talk: alone, every method does nothi
 that loads mpi4py, and only if the process was started by an MPI launcher.
 """
 
+import os
 import sys
 import time
 import zlib
@@ -25,7 +26,8 @@ class Ranks(Protocol):
     rank, size : int
         Which one this is, 0 … size − 1, and how many there are.
     neighbours : int
-        How many of them are on this machine, this one included: they share its cores.
+        How many of them, this one included, may run on the same cores of this machine. Launchers that bind ranks to
+        cores of their own leave each rank alone.
     seconds : float
         Time spent in these methods so far, waiting for the others included.
     """
@@ -95,7 +97,8 @@ class Mpi:
         self._mpi, self._world = MPI, MPI.COMM_WORLD
         self.rank, self.size = self._world.Get_rank(), self._world.Get_size()
         here = self._world.Split_type(MPI.COMM_TYPE_SHARED)
-        self.neighbours = here.Get_size()
+        mine = allowed_cores()
+        self.neighbours = sum(bool(mine & other) for other in here.allgather(mine))
         here.Free()
         self.seconds = 0.0
 
@@ -154,6 +157,11 @@ class Mpi:
         time.sleep(0.5)  # the launcher kills the ranks at once, and loses what it has not read yet
         self._world.Abort(code)
         raise AssertionError("MPI_Abort does not return")
+
+
+def allowed_cores() -> set[int]:
+    """Return the numbers of the cores that this process may run on."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
 
 
 def to_bfloat16(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:

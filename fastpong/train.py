@@ -114,6 +114,7 @@ def train(
             report.note(f"going on from {tally.steps:,} steps")
         else:
             trainer.start()
+        trainer.policy.weights[:] = ranks.from_first(trainer.policy.weights)
         check_equal(ranks, trainer.policy.weights)
         report.note("loading the kernels (compiling them takes about ten seconds, once)")
         if not first:
@@ -121,7 +122,9 @@ def train(
         trainer.warm_up()
         if first:
             ranks.wait()
-        of_ranks = "" if ranks.size == 1 else f" of rank 0 of {ranks.size}, {ranks.neighbours} of them on this machine"
+        of_ranks = (
+            "" if ranks.size == 1 else f" of rank 0 of {ranks.size}, {ranks.neighbours} of which share these cores"
+        )
         report.note(f"playing {config.envs} games, {len(mine)} of them in {games.workers} subprocesses{of_ranks}")
 
         earlier = facts["wall_s"]  # of the sessions before this one
