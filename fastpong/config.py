@@ -175,6 +175,8 @@ def changed(config: Config, changes: Mapping[str, object]) -> Config:
     new = dataclasses.replace(config, **{k: check(k, v) for k, v in changes.items()})  # type: ignore[arg-type]
     if new.algorithm == "ppo" and new.hidden % 16:
         raise UsageError(f"with ppo, hidden must be a multiple of 16 (the kernels' vectors), not {new.hidden}")
+    if new.algorithm == "ppo" and new.window_seconds:
+        raise UsageError("window_seconds is for reinforce: use --preset ppg")
     return new
 
 

@@ -50,6 +50,8 @@ def test_presets(preset: str) -> None:
         ("carry", "set", "point, game"),
         ("preset", "best", "karpathy"),
         ("speed", 1, "no setting 'speed'"),
+        ("hidden", 20, "multiple of 16"),
+        ("window_seconds", 2.0, "--preset ppg"),
     ],
 )
 def test_impossible_values_get_one_line(name: str, value: object, words: str) -> None:
