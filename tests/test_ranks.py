@@ -46,7 +46,7 @@ def checkpoint(folder: Path) -> dict[str, Any]:
     return RunFolder(folder).newest()[0]
 
 
-@pytest.mark.parametrize(("preset", "steps", "sizes"), [("fast", 1500, (1, 2, 3, 4)), ("karpathy", 7200, (1, 3))])
+@pytest.mark.parametrize(("preset", "steps", "sizes"), [("fast", 1500, (1, 2, 3, 4)), ("karpathy", 8400, (1, 3))])
 def test_any_number_of_ranks_makes_the_same_updates(
     preset: str, steps: int, sizes: tuple[int, ...], tmp_path: Path
 ) -> None:
@@ -191,7 +191,7 @@ def test_ranks_share_cores_unless_they_are_bound() -> None:
     for setup, wanted in (("", 2), (bind, 1)) if len(cores) > 1 else (("", 2),):
         code = script + setup + "print(r.connect().neighbours)"
         done = subprocess.run([MPIEXEC, "-n", "2", sys.executable, "-c", code], capture_output=True, text=True)
-        assert done.stdout.split() == [str(wanted)] * 2, done.stderr
+        assert "".join(done.stdout.split()) == f"{wanted}{wanted}", done.stderr  # lines of ranks may run together
 
 
 def test_shares_are_even_and_complete() -> None:
@@ -233,11 +233,11 @@ def test_rounded_sums_are_the_same_on_all_ranks(tmp_path: Path) -> None:
         "ranks.sum(rounded, 'bfloat16')\n"
         "check_equal(ranks, exact)\n"
         "check_equal(ranks, rounded)\n"
-        "print(np.abs(rounded - exact).max())\n"
+        "if ranks.rank == 0: print(np.abs(rounded - exact).max())\n"
     )
     done = subprocess.run([str(MPIEXEC), "-n", "3", sys.executable, str(script)], capture_output=True, text=True)
-    errors = [float(line) for line in done.stdout.split()]
-    assert done.returncode == 0 and len(errors) == 3 and 0 < max(errors) < 0.05, done.stderr
+    assert done.returncode == 0, done.stderr
+    assert 0 < float(done.stdout) < 0.05
 
 
 class Pair(Alone):
