@@ -1,6 +1,6 @@
 """What a network costs: ranks on hosts of their own, which are network namespaces of this machine (needs root).
 
-    python bench/hosts.py [--rates 0.1 1 10] [--hosts 2 4] [--steps 25000]
+    python bench/hosts.py [--rates 0.1 1 10] [--hosts 2 4] [--steps 25000] [-- OPTIONS OF fastpong train]
 
 Each host is a namespace with one address, joined to the others by a bridge; what it sends is limited to the rate
 (Gbit/s) with tc's token bucket. MPI is made to use TCP, as between machines. For each rate and number of hosts: what
@@ -100,12 +100,12 @@ def time_sums(sizes: list[int]) -> None:
         print(json.dumps(medians))
 
 
-def train(hosts: int, steps: int) -> float:
+def train(hosts: int, steps: int, options: list[str]) -> float:
     """Train on all hosts; return steps/s after the first batch."""
     with tempfile.TemporaryDirectory() as folder:
         settings = ["--set", "eval_games=0", "--set", "log_steps=8192", "--target", "22", "--workers", "1"]
         run = ["--run", f"{folder}/run", "--steps", str(steps)]
-        mpiexec(hosts, "-m", "fastpong", "train", "--envs", "64", *run, *settings)
+        mpiexec(hosts, "-m", "fastpong", "train", "--envs", "64", *run, *settings, *options)
         lines = [json.loads(line) for line in Path(folder, "run", "metrics.jsonl").read_text().splitlines()]
     first, last = next(line for line in lines if line["updates"]), lines[-1]
     return float((last["steps"] - first["steps"]) / (last["wall_s"] - first["wall_s"]))
@@ -117,6 +117,7 @@ def main() -> None:
     parser.add_argument("--rates", type=float, nargs="+", default=[0.1, 1.0, 10.0])
     parser.add_argument("--hosts", type=int, nargs="+", default=[2, 4])
     parser.add_argument("--steps", type=int, default=25_000)
+    parser.add_argument("options", nargs="*", help="options of fastpong train, after --")
     parser.add_argument("--sums", type=int, nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.sums:
@@ -134,7 +135,7 @@ def main() -> None:
             put_up(hosts, rate)
             try:
                 tiny, _, full, half = json.loads(mpiexec(hosts, __file__, "--sums", "1", str(size)))
-                speed = f"{train(hosts, arguments.steps):.0f}" if hosts == 2 else "–"
+                speed = f"{train(hosts, arguments.steps, arguments.options):.0f}" if hosts == 2 else "–"
             finally:
                 take_down(hosts)
             cells = f"{1e3 * full:.2f} | {1e3 * half:.2f} | {1e3 * tiny:.3f} | {speed}"

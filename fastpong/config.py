@@ -105,6 +105,13 @@ class Config:
         "several ranks: how gradients travel; bfloat16 halves the bytes, and changes the numbers",
         choices=("float32", "bfloat16"),
     )
+    local_steps: int = _setting(
+        1,
+        "ppo, several ranks: steps that each rank takes by itself before weights are averaged; more than 1 saves "
+        "traffic, and changes the numbers",
+        1,
+        10**6,
+    )
     target: float = _setting(
         18.0,
         "stop at this mean score of the last 100 games; with windows, at this running mean of their rewards; "

@@ -109,6 +109,8 @@ class PPO:
                     rollout, advantages.reshape(-1), targets.reshape(-1), samples, len(rows),
                     learning_rate, entropy,
                 )  # fmt: skip
+        if c.local_steps > 1:
+            self._average()
         goals, rewards = targets[begin:].astype(np.float64), rollout.rewards[begin:end]
         sums = np.array(
             [
@@ -147,12 +149,13 @@ class PPO:
         c, first = self.config, self._halves[0]
         kernel, w1, w2 = (self.policy.arrays[name] for name in ("kernel", "w1", "w2"))
         self.updates += 1
+        scale = 1.0 / (size if c.local_steps == 1 else max(1, len(samples)))
 
         def add_up(half: _Half, part: npt.NDArray[np.int64]) -> None:
             ppo.clipped_gradient(
                 rollout.items, rollout.starts.reshape(-1), rollout.lengths.reshape(-1), rollout.ages.reshape(-1),
                 rollout.games, rollout.actions.reshape(-1), rollout.log_probs.reshape(-1), advantages, targets, part,
-                kernel, w1, w2, c.past_actions, c.clip, entropy, c.value_weight, 1.0 / size,
+                kernel, w1, w2, c.past_actions, c.clip, entropy, c.value_weight, scale,
                 half.arrays["kernel"], half.arrays["w1"], half.arrays["w2"], half.touched, half.sums,
             )  # fmt: skip
 
@@ -162,7 +165,7 @@ class PPO:
             for name in ("kernel", "w2"):
                 first.arrays[name] += other.arrays[name]
                 other.arrays[name][:] = 0.0
-        if self.ranks.size > 1:
+        if self.ranks.size > 1 and c.local_steps == 1:
             flags = first.buffer[len(first.gradient) :]
             flags[:] = first.touched
             self.ranks.sum(first.buffer, c.wire)
@@ -179,6 +182,15 @@ class PPO:
         self._both(step, ["w1"] * HALVES, np.array_split(self._rows[:count], HALVES))
         for name in ("kernel", "w2"):
             step(name, np.arange(len(self._matrices[name][0])))
+        if c.local_steps > 1 and self.updates % c.local_steps == 0:
+            self._average()
+
+    def _average(self) -> None:
+        """Give all ranks the mean of their weights and of Adam's means ("local SGD")."""
+        if self.ranks.size > 1:
+            for array in (self.policy.weights, self.mean, self.square):
+                self.ranks.sum(array)
+                array /= np.float32(self.ranks.size)
 
     def _both(self, work: Any, *arguments: Any) -> None:
         """Call `work` with each set of arguments, on as many cores as there are."""

@@ -78,6 +78,18 @@ def test_a_run_goes_on_with_another_number_of_ranks(tmp_path: Path) -> None:
         np.testing.assert_array_equal(other[name], one[name], err_msg=name)
 
 
+def test_local_steps_keep_ranks_together_with_fewer_sums(tmp_path: Path) -> None:
+    """Weights are compared every eight batches of the run: they are the same on all ranks, but other ones."""
+    states = {}
+    for steps in (1, 3):
+        done = run(2, *training(tmp_path / str(steps), "fast", 3500, "--set", f"local_steps={steps}"))
+        assert done.returncode == 0, done.stderr
+        states[steps] = checkpoint(tmp_path / str(steps))
+    assert states[1]["learner.updates"] == states[3]["learner.updates"] > 60
+    difference = np.abs(states[1]["policy.w1"] - states[3]["policy.w1"]).max()
+    assert 1e-5 < difference < 0.1
+
+
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_ppg_reports_windows(ranks: int, tmp_path: Path) -> None:
     done = run(ranks, *training(tmp_path / "run", "ppg", 4000, "--window-seconds", "0.3"))
