@@ -42,7 +42,7 @@ def examine(ranks: Ranks) -> dict[str, Any]:
         or "no variable set: game subprocesses use one each, the learner one per core up to two",
     }
     cores = check_workers(1 << 16, None, ranks.neighbours)
-    facts["ranks"] = f"{ranks.size}, of which {ranks.neighbours} share this one's cores: {cores} for each"
+    facts["ranks"] = f"{ranks.size}, {ranks.neighbours} to these cores: {cores} for each"
     for name in BASE:
         facts[name] = _version(name)
         if facts[name] is None:

@@ -22,6 +22,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 from gymnasium.vector.utils import read_from_shared_memory
 
 from fastpong.errors import FastpongError, UsageError
+from fastpong.launcher import allowed_cores
 from fastpong.pong import PongGames
 from fastpong.shards import Layout
 
@@ -40,7 +41,7 @@ class GamesError(FastpongError):
 
 def usable_cores() -> int:
     """Cores that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return len(allowed_cores())
 
 
 def check_workers(envs: int, workers: int | None, neighbours: int = 1) -> int:

@@ -5,7 +5,6 @@ Nothing else in the program knows how ranks talk: alone, every method does nothi
 that loads mpi4py, and only if the process was started by an MPI launcher.
 """
 
-import os
 import sys
 import time
 import zlib
@@ -15,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpong.errors import RanksError, UsageError
-from fastpong.launcher import launched
+from fastpong.launcher import allowed_cores, launched
 
 
 class Ranks(Protocol):
@@ -157,11 +156,6 @@ class Mpi:
         time.sleep(0.5)  # the launcher kills the ranks at once, and loses what it has not read yet
         self._world.Abort(code)
         raise AssertionError("MPI_Abort does not return")
-
-
-def allowed_cores() -> set[int]:
-    """Return the numbers of the cores that this process may run on."""
-    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
 
 
 def to_bfloat16(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:

@@ -122,9 +122,7 @@ def train(
         trainer.warm_up()
         if first:
             ranks.wait()
-        of_ranks = (
-            "" if ranks.size == 1 else f" of rank 0 of {ranks.size}, {ranks.neighbours} of which share these cores"
-        )
+        of_ranks = "" if ranks.size == 1 else f" of rank 0 of {ranks.size}, {ranks.neighbours} to these cores"
         report.note(f"playing {config.envs} games, {len(mine)} of them in {games.workers} subprocesses{of_ranks}")
 
         earlier = facts["wall_s"]  # of the sessions before this one
