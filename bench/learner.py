@@ -85,7 +85,7 @@ def slopes_of(config: Any, outputs: F32, actions: Any, log_probs: F32, advantage
     probs /= probs.sum(1, keepdims=True)
     logs, taken = np.log(probs), np.arange(len(actions))
     ratio = np.exp(logs[taken, actions] - log_probs)
-    clipped = np.where(advantages > 0, ratio > 1 + config.clip, ratio < 1 - config.clip)
+    clipped = np.where(advantages > 0, ratio > 1 + config.clip_high, ratio < 1 - config.clip)
     pull = np.where(clipped, 0.0, ratio * advantages)[:, None]
     entropy = -(probs * logs).sum(1, keepdims=True)
     slopes = np.empty_like(outputs)
@@ -134,6 +134,7 @@ def measure(hidden: int, rounds: int) -> dict[str, Any]:
     from fastpong.kernels import convolution as conv
     from fastpong.kernels import optimiser as adam
     from fastpong.kernels import ppo as clipped
+    from fastpong.kernels.sites import SITES, group_by_site, list_sites
 
     optimiser: Any = adam  # their arguments are unpacked from lists
     ppo: Any = clipped
@@ -147,16 +148,18 @@ def measure(hidden: int, rounds: int) -> dict[str, Any]:
     arrays["w1"][7057:] = 0.0
     rng, begin, rows = np.random.default_rng(0), int(rollout.begins[0]), rollout.rows - 1
     steps = np.arange(begin * 64, rows * 64)
+    shown = (rollout.items, flat("starts"), flat("lengths"), flat("ages"), 64, steps, config.frames)
+    listed = list_sites(*shown)
     samples = rng.choice(steps, config.minibatch, replace=False)
     half = samples[: config.minibatch // 2]
     values: Any = [rng.standard_normal(rollout.starts.size).astype(np.float32) for _ in range(2)]
     gradients = {name: np.zeros_like(array) for name, array in arrays.items()}
-    touched, sums = np.zeros(conv.SITES + 1, np.bool_), np.zeros(4)
+    touched, sums = np.zeros(SITES + 1, np.bool_), np.zeros(4)
 
     def gradient(part: npt.NDArray[np.int64]) -> None:
         ppo.clipped_gradient(
-            rollout.items, flat("starts"), flat("lengths"), flat("ages"), 64, flat("actions"), flat("log_probs"),
-            *values, part, arrays["kernel"], arrays["w1"], arrays["w2"], config.past_actions, config.clip,
+            *listed, part - steps[0], flat("ages"), 64, flat("actions"), flat("log_probs"), *values, part,
+            *arrays.values(), config.past_actions, config.clip, config.clip_high,
             config.entropy, config.value_weight, 1.0 / len(part), *gradients.values(), touched, sums,
         )  # fmt: skip
 
@@ -174,23 +177,27 @@ def measure(hidden: int, rounds: int) -> dict[str, Any]:
         np.testing.assert_allclose(found, wanted, atol=2e-3 * np.abs(wanted).max())
     torch_run = torch_gradient(dense, rng.standard_normal((len(few), config.actions + 1), np.float32))
 
-    acts, bounds, sites, groups, order, owners = conv.forward(
-        rollout.items, flat("starts"), flat("lengths"), flat("ages"), 64, flat("actions"), half,
-        arrays["kernel"], arrays["w1"], config.past_actions, config.actions,
+    picks = half - steps[0]
+    acts, groups, firsts, places, owners = conv.forward(
+        *listed, picks, flat("ages"), 64, flat("actions"), half,
+        arrays["kernel"], arrays["bias"], arrays["w1"], config.past_actions, config.actions,
     )[1:]  # fmt: skip
     prefix, grad_prefix = conv.new_sums(arrays["kernel"]), conv.new_sums(arrays["kernel"])
+    grad_bias = gradients["bias"]
     units, spare = np.zeros((len(half), hidden), np.float32), acts.copy()
     grads = rng.standard_normal(units.shape).astype(np.float32) * (rng.random(units.shape) < 0.33)
-    where = (rollout.items, flat("starts"), flat("lengths"), flat("ages"), 64)
-    owned = (flat("ages"), flat("actions"), 64, half, config.past_actions, config.actions, groups, order, owners)
+    moved = listed[2:]
+    owned = (flat("ages"), flat("actions"), 64, half, config.past_actions, config.actions, groups, owners)
     means: Any = [np.zeros_like(arrays["w1"]) for _ in range(3)]
     everything = np.arange(conv.INPUTS)
     stages: dict[str, tuple[Callable[[], Any], int]] = {
-        "convolution": (lambda: conv.convolve(*where, half, prefix, bounds, sites, spare), len(half)),
+        "list of sites, once for all passes": (lambda: list_sites(*shown), len(steps)),
+        "sorting by site": (lambda: group_by_site(*listed[:2], picks, groups, firsts, places, owners), len(half)),
+        "convolution": (lambda: conv.convolve(*moved, picks, prefix, arrays["bias"], firsts, places, spare), len(half)),
         "hidden layer": (lambda: conv.hidden_layer(*owned, acts, arrays["w1"], units), len(half)),
         "its gradient": (lambda: conv.hidden_gradient(*owned, spare, arrays["w1"], grads, gradients["w1"]), len(half)),
         "gradient of the convolution": (
-            lambda: conv.convolve_gradient(*where, half, bounds, sites, spare, grad_prefix), len(half)
+            lambda: conv.convolve_gradient(*moved, picks, firsts, places, spare, grad_prefix, grad_bias), len(half)
         ),
         "all of the gradient": (lambda: gradient(half), len(half)),
         "Adam": (
@@ -218,7 +225,7 @@ def measure(hidden: int, rounds: int) -> dict[str, Any]:
             times.setdefault(name, []).extend([value] * (number > 0))
     results: dict[str, Any] = {name: statistics.median(all_of) for name, all_of in times.items()}
     ratios = [b / a for a, b in zip(times["all of the gradient"], times["dense NumPy"], strict=True)]
-    return {**results, "dense / sparse": statistics.median(ratios), "sites a sample": int(bounds[-1]) / len(half)}
+    return {**results, "dense / sparse": statistics.median(ratios), "sites a sample": int(firsts[-1]) / len(half)}
 
 
 def main() -> None:

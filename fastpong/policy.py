@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpong.config import Config
-from fastpong.kernels import convolution, network, ppo
+from fastpong.kernels import convolution, network, ppo, sites
 from fastpong.kernels.images import PIXELS
 from fastpong.kernels.tiles import CHANNELS
 from fastpong.noise import ACTION, WEIGHTS, stream_key
@@ -20,13 +20,14 @@ def shapes(config: Config) -> dict[str, tuple[int, ...]]:
     """Return the shape of each array of weights, by name, in the order in which they lie in memory.
 
     Algorithm ``reinforce``, see `fastpong.kernels.network`: ``w1`` (inputs, hidden), ``w2`` (actions − 1, hidden).
-    Algorithm ``ppo``, see `fastpong.kernels.convolution`: ``kernel`` (frames, 8, 4, 64), ``w1`` (7072, hidden),
-    ``w2`` (actions + 1, hidden + 1).
+    Algorithm ``ppo``, see `fastpong.kernels.convolution`: ``kernel`` (frames, 8, 4, 64), ``bias`` (16,), ``w1``
+    (7072, hidden), ``w2`` (actions + 1, hidden + 1).
     """
     if config.algorithm == "reinforce":
         return {"w1": (input_count(config), config.hidden), "w2": (config.actions - 1, config.hidden)}
     return {
-        "kernel": (config.frames, *convolution.CELL, 4 * CHANNELS),
+        "kernel": (config.frames, *sites.CELL, 4 * CHANNELS),
+        "bias": (CHANNELS,),
         "w1": (convolution.INPUTS, config.hidden),
         "w2": (config.actions + 1, config.hidden + 1),
     }
@@ -138,7 +139,7 @@ class Convolutional(Policy):
         """Small weights: Adam's steps soon make the features, and all actions are about equally likely at first."""
         config = self.config
         kernel, w1, w2 = self.arrays["kernel"], self.arrays["w1"], self.arrays["w2"]
-        pixels = convolution.SITES * CHANNELS
+        pixels = sites.SITES * CHANNELS
         kernel[:] = rng.standard_normal(kernel.shape, np.float32) * config.kernel_std
         w1[:pixels] = rng.standard_normal((pixels, config.hidden), np.float32) * config.weight_std
         w2[:, :-1] = rng.standard_normal((config.actions + 1, config.hidden), np.float32) / np.sqrt(config.hidden)
@@ -146,10 +147,10 @@ class Convolutional(Policy):
 
     def act(self, rollout: Rollout, row: int, games: npt.NDArray[np.int64], step: int, greedy: bool = False) -> None:
         """See `Policy.act`."""
-        kernel, w1, w2 = (self.arrays[name] for name in ("kernel", "w1", "w2"))
+        kernel, bias, w1, w2 = (self.arrays[name] for name in ("kernel", "bias", "w1", "w2"))
         ppo.act(
             rollout.items, rollout.starts.reshape(-1), rollout.lengths.reshape(-1), rollout.ages.reshape(-1),
-            row * rollout.games, games, rollout.games, kernel, w1, w2, self.config.past_actions,
+            row * rollout.games, games, rollout.games, kernel, bias, w1, w2, self.config.past_actions,
             self.noise_key, self.first, step, greedy,
             rollout.actions.reshape(-1), rollout.log_probs.reshape(-1), rollout.values.reshape(-1),
         )  # fmt: skip

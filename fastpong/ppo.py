@@ -9,7 +9,8 @@ import numpy.typing as npt
 from fastpong.config import Config, changed
 from fastpong.games import usable_cores
 from fastpong.kernels import optimiser, ppo
-from fastpong.kernels.convolution import INPUTS, SITES
+from fastpong.kernels.convolution import INPUTS
+from fastpong.kernels.sites import SITES, Listed, list_sites
 from fastpong.noise import SHUFFLE, stream_key
 from fastpong.policy import Policy, make_policy, views
 from fastpong.ranks import Alone, Ranks
@@ -39,8 +40,8 @@ class PPO:
     Parameters
     ----------
     config : Config
-        Uses `rollout_steps`, `epochs`, `minibatch`, `gamma`, `gae_lambda`, `clip`, `entropy`, `value_weight`,
-        `learning_rate`, the ``adam_*`` settings and those of `Schedule`.
+        Uses `rollout_steps`, `epochs`, `minibatch`, `gamma`, `gae_lambda`, `value_lambda`, `clip`, `clip_high`,
+        `entropy`, `value_weight`, `learning_rate`, the ``adam_*`` settings and those of `Schedule`.
     policy : Policy
         The weights to change; it has a value output.
     ranks : Ranks
@@ -91,9 +92,12 @@ class PPO:
         advantages, targets = np.zeros((end, count), np.float32), np.zeros((end, count), np.float32)
         ppo.advantages_of(
             rollout.rewards[begin:end], rollout.ended[begin:end], rollout.values[begin : end + 1],
-            c.gamma, c.gae_lambda, advantages[begin:], targets[begin:],
+            c.gamma, c.gae_lambda, c.value_lambda, advantages[begin:], targets[begin:],
         )  # fmt: skip
         advantages[begin:] = standardised(advantages[begin:], self.ranks)
+        starts, lengths, ages = (array.reshape(-1) for array in (rollout.starts, rollout.lengths, rollout.ages))
+        steps = np.arange(begin * count, end * count)
+        listed = list_sites(rollout.items, starts, lengths, ages, count, steps, c.frames)
         learning_rate, entropy = self.schedule.learning_rate(tally.steps), self.schedule.entropy(tally.steps)
         # Keyed by the number of updates, so that a resumed run draws the same minibatches.
         rng = np.random.default_rng([stream_key(c.seed, SHUFFLE), self.updates])
@@ -104,9 +108,9 @@ class PPO:
             for start in range(0, len(order), c.minibatch):
                 rows, games = np.divmod(order[start : start + c.minibatch], c.envs)
                 mine = (games >= self.games.start) & (games < self.games.stop)
-                samples = (begin + rows[mine]) * count + games[mine] - self.games.start
+                picks = rows[mine] * count + games[mine] - self.games.start
                 self._step(
-                    rollout, advantages.reshape(-1), targets.reshape(-1), samples, len(rows),
+                    rollout, listed, advantages.reshape(-1), targets.reshape(-1), picks, begin * count, len(rows),
                     learning_rate, entropy,
                 )  # fmt: skip
         if c.local_steps > 1:
@@ -138,31 +142,38 @@ class PPO:
     def _step(
         self,
         rollout: Rollout,
+        listed: Listed,
         advantages: npt.NDArray[np.float32],
         targets: npt.NDArray[np.float32],
-        samples: npt.NDArray[np.int64],
+        picks: npt.NDArray[np.int64],
+        first_sample: int,
         size: int,
         learning_rate: float,
         entropy: float,
     ) -> None:
-        """Take a step of the optimiser for a minibatch of `size` samples, of which `samples` (int64 (m,)) are here."""
+        """Take a step of the optimiser for a minibatch of `size` samples.
+
+        Those of them that are here are `picks`, int64 (m,), indices into what `list_sites` has listed of the batch,
+        which begins with the rollout's sample `first_sample`.
+        """
         c, first = self.config, self._halves[0]
-        kernel, w1, w2 = (self.policy.arrays[name] for name in ("kernel", "w1", "w2"))
+        kernel, bias, w1, w2 = (self.policy.arrays[name] for name in ("kernel", "bias", "w1", "w2"))
         self.updates += 1
-        scale = 1.0 / (size if c.local_steps == 1 else max(1, len(samples)))
+        scale = 1.0 / (size if c.local_steps == 1 else max(1, len(picks)))
 
         def add_up(half: _Half, part: npt.NDArray[np.int64]) -> None:
             ppo.clipped_gradient(
-                rollout.items, rollout.starts.reshape(-1), rollout.lengths.reshape(-1), rollout.ages.reshape(-1),
-                rollout.games, rollout.actions.reshape(-1), rollout.log_probs.reshape(-1), advantages, targets, part,
-                kernel, w1, w2, c.past_actions, c.clip, entropy, c.value_weight, scale,
-                half.arrays["kernel"], half.arrays["w1"], half.arrays["w2"], half.touched, half.sums,
+                *listed, part, rollout.ages.reshape(-1), rollout.games, rollout.actions.reshape(-1),
+                rollout.log_probs.reshape(-1), advantages, targets, first_sample + part,
+                kernel, bias, w1, w2, c.past_actions, c.clip, c.clip_high, entropy, c.value_weight, scale,
+                half.arrays["kernel"], half.arrays["bias"], half.arrays["w1"], half.arrays["w2"],
+                half.touched, half.sums,
             )  # fmt: skip
 
-        self._both(add_up, self._halves, np.array_split(samples, HALVES))
+        self._both(add_up, self._halves, np.array_split(picks, HALVES))
         for other in self._halves[1:]:
             ppo.merge(first.arrays["w1"], first.touched, other.arrays["w1"], other.touched)
-            for name in ("kernel", "w2"):
+            for name in ("kernel", "bias", "w2"):
                 first.arrays[name] += other.arrays[name]
                 other.arrays[name][:] = 0.0
         if self.ranks.size > 1 and c.local_steps == 1:
@@ -180,7 +191,7 @@ class PPO:
             )  # fmt: skip
 
         self._both(step, ["w1"] * HALVES, np.array_split(self._rows[:count], HALVES))
-        for name in ("kernel", "w2"):
+        for name in ("kernel", "bias", "w2"):
             step(name, np.arange(len(self._matrices[name][0])))
         if c.local_steps > 1 and self.updates % c.local_steps == 0:
             self._average()

@@ -143,12 +143,12 @@ def runs_of(image: Any) -> list[tuple[int, int, int]]:
     return found
 
 
-def convolution(frames: Sequence[Any], kernel: Any) -> F64:
+def convolution(frames: Sequence[Any], kernel: Any, bias: Any) -> F64:
     """Channels of all sites (21, 21, 16). `frames` are (160, 80) images, the present one first; kernel (f, 8, 4, 64).
 
-    The site (i, j) sees rows 8i − 8 … 8i + 7 and columns 4j − 4 … 4j + 3.
+    The site (i, j) sees rows 8i − 8 … 8i + 7 and columns 4j − 4 … 4j + 3; it is silent if no pixel there is set.
     """
-    total = np.zeros((21, 21, 16))
+    total, seen = np.zeros((21, 21, 16)), np.zeros((21, 21, 1))
     for f, image in enumerate(frames):
         for i in range(21):
             for j in range(21):
@@ -157,12 +157,14 @@ def convolution(frames: Sequence[Any], kernel: Any) -> F64:
                         if image[y, x]:
                             quarter = 2 * (i - y // 8) + (j - x // 4)
                             total[i, j] += kernel[f, y % 8, x % 4, 16 * quarter : 16 * quarter + 16].astype(float)
-    return np.maximum(total, 0.0)
+                            seen[i, j] = 1.0
+    channels: F64 = np.maximum(total + bias, 0.0) * seen
+    return channels
 
 
-def convolutional_outputs(frames: Sequence[Any], past: Sequence[int], kernel: Any, w1: Any, w2: Any) -> F64:
+def convolutional_outputs(frames: Sequence[Any], past: Sequence[int], kernel: Any, bias: Any, w1: Any, w2: Any) -> F64:
     """Logits and value; `past` are the last actions, the latest first."""
-    acts = convolution(frames, kernel).reshape(-1)
+    acts = convolution(frames, kernel, bias).reshape(-1)
     facts = np.zeros(16)
     facts[0] = 1.0
     actions = len(w2) - 1
@@ -180,12 +182,12 @@ def softmax(logits: Any) -> F64:
 
 def clipped_objective(
     outputs: F64, action: int, log_prob: float, advantage: float, target: float,
-    clip: float, entropy_weight: float, value_weight: float,
+    clip: float, clip_high: float, entropy_weight: float, value_weight: float,
 ) -> float:  # fmt: skip
     """What PPO maximises for one sample; `outputs` are the logits and the value."""
     probs = softmax(outputs[:-1])
     ratio = math.exp(math.log(float(probs[action])) - log_prob)
-    surrogate = min(ratio * advantage, min(max(ratio, 1 - clip), 1 + clip) * advantage)
+    surrogate = min(ratio * advantage, min(max(ratio, 1 - clip), 1 + clip_high) * advantage)
     bonus = entropy_weight * -sum(float(p) * math.log(p) for p in probs)
     return float(surrogate + bonus - value_weight * 0.5 * (target - float(outputs[-1])) ** 2)
 

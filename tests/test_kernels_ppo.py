@@ -9,23 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fastpong.kernels import convolution, images, ppo
+from fastpong.kernels import convolution, images, ppo, sites
 from fastpong.kernels.noise import uniform
 from tests import naive
 from tests.test_kernels_network import slope
 
-CLIP, ENTROPY, VALUE = 0.2, 0.03, 0.5
+F32 = npt.NDArray[np.float32]
+CLIP, CLIP_HIGH, ENTROPY, VALUE = 0.2, 0.4, 0.03, 0.5
 
 
-@given(st.data(), st.floats(0.5, 1.0), st.floats(0.0, 1.0))
-def test_advantages(data: st.DataObject, gamma: float, lam: float) -> None:
+@given(st.data(), st.floats(0.5, 1.0), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
+def test_advantages(data: st.DataObject, gamma: float, lam: float, value_lam: float) -> None:
     size = (data.draw(st.integers(1, 20)), data.draw(st.integers(1, 3)))
     rewards = data.draw(arrays(np.int8, size, elements=st.sampled_from([0, 0, 0, 1, -1])))
     ended = data.draw(arrays(np.int8, size, elements=st.sampled_from([0, 0, 0, 1])))
     values = data.draw(arrays(np.float32, (size[0] + 1, size[1]), elements=st.floats(-1, 1, width=32)))
     advantages, targets = np.zeros(size, np.float32), np.zeros(size, np.float32)
-    ppo.advantages_of(rewards, ended, values, gamma, lam, advantages, targets)
-    ref_advantages, ref_targets = naive.advantages_of(rewards, ended, values, gamma, lam)
+    ppo.advantages_of(rewards, ended, values, gamma, lam, value_lam, advantages, targets)
+    ref_advantages = naive.advantages_of(rewards, ended, values, gamma, lam)[0]
+    ref_targets = naive.advantages_of(rewards, ended, values, gamma, value_lam)[1]
     np.testing.assert_allclose(advantages, ref_advantages, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(targets, ref_targets, rtol=1e-4, atol=1e-5)
 
@@ -61,6 +63,7 @@ class Steps:
                 image[~empty] = 1
                 self.images[t, game] = image
         self.kernel = (rng.standard_normal((3, 8, 4, 64)) / 5).astype(np.float32)
+        self.bias = (rng.standard_normal(16) / 5).astype(np.float32)
         self.w1 = (rng.standard_normal((convolution.INPUTS, hidden)) / 10).astype(np.float32)
         self.w2 = rng.standard_normal((actions + 1, hidden + 1)).astype(np.float32)
 
@@ -71,9 +74,13 @@ class Steps:
         frames = [self.images[t - f, game] for f in range(min(age + 1, self.frames))]
         return frames, [int(self.actions[t - lag, game]) for lag in range(1, min(age, self.past) + 1)]
 
-    def outputs(self, sample: int, kernel: npt.ArrayLike, w1: npt.ArrayLike, w2: npt.ArrayLike) -> naive.F64:
+    @property
+    def weights(self) -> tuple[F32, F32, F32, F32]:
+        return self.kernel, self.bias, self.w1, self.w2
+
+    def outputs(self, sample: int, *weights: npt.ArrayLike) -> naive.F64:
         frames, past = self.seen(sample)
-        return naive.convolutional_outputs(frames, past, kernel, w1, w2)
+        return naive.convolutional_outputs(frames, past, *weights)
 
 
 @pytest.fixture(scope="module")
@@ -112,34 +119,37 @@ def test_ages_count_from_the_first_screen(steps: Steps) -> None:
     assert steps.ages[:, 1].tolist() == [0, 1, 2, 3, 4, 5, 6]
 
 
+def listed(steps: Steps, samples: npt.NDArray[np.int64]) -> sites.Listed:
+    where = (steps.starts.reshape(-1), steps.lengths.reshape(-1), steps.ages.reshape(-1))
+    return sites.list_sites(steps.runs, *where, 2, samples, 3)
+
+
 def test_convolution(steps: Steps) -> None:
-    samples = np.array([12, 1, 8, 9, 13])
+    samples, picks = np.array([12, 1, 8, 9, 13, 0]), np.array([5, 0, 4, 1, 2])
+    bounds, seen, run_bounds, moves = listed(steps, samples)
+    assert len(seen) == bounds[-1] and len(moves) == run_bounds[-1]
     sums = np.zeros((3, 4, 9, 64), np.float32)
     convolution.prefix_sums(steps.kernel, sums)
-    starts, lengths, ages = steps.starts.reshape(-1), steps.lengths.reshape(-1), steps.ages.reshape(-1)
-    most = convolution.entries_at_most(lengths, ages, 2, samples, 3)
-    bounds, sites = np.zeros(6, np.int64), np.zeros(most, np.int64)
-    acts = np.zeros((most, 16), np.float32)
-    count = convolution.convolve(steps.runs, starts, lengths, ages, 2, samples, sums, bounds, sites, acts)
-    assert count == bounds[-1] <= most
-    for i, sample in enumerate(samples.tolist()):
-        ref = naive.convolution(steps.seen(sample)[0], steps.kernel).reshape(-1, 16)
+    count = int((bounds[picks + 1] - bounds[picks]).sum())
+    groups, firsts = np.zeros(sites.SITES + 1, np.int64), np.zeros(len(picks) + 1, np.int64)
+    places, owners, acts = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros((count, 16), np.float32)
+    sites.group_by_site(bounds, seen, picks, groups, firsts, places, owners)
+    convolution.convolve(run_bounds, moves, picks, sums, steps.bias, firsts, places, acts)
+    assert sorted(places) == list(range(count)) and groups[-1] == firsts[-1] == count
+    for i, pick in enumerate(picks.tolist()):
+        ref = naive.convolution(steps.seen(int(samples[pick]))[0], steps.kernel, steps.bias).reshape(-1, 16)
         comp = np.zeros_like(ref)
-        entries = slice(bounds[i], bounds[i + 1])
-        assert len(set(sites[entries])) == bounds[i + 1] - bounds[i]
-        comp[sites[entries]] = acts[entries]
+        entries, mine = seen[bounds[pick] : bounds[pick + 1]], places[firsts[i] : firsts[i + 1]]
+        assert len(set(entries)) == len(entries) == len(mine)
+        comp[entries] = acts[mine]
         np.testing.assert_allclose(comp, ref, rtol=1e-4, atol=1e-5)
-    groups, order, owners = (
-        np.zeros(convolution.SITES + 1, np.int64),
-        np.zeros(most, np.int64),
-        np.zeros(most, np.int64),
-    )
-    convolution.group_by_site(bounds, sites, groups, order, owners)
-    assert sorted(order[:count]) == list(range(count))
-    for site in range(convolution.SITES):
-        members = order[groups[site] : groups[site + 1]]
-        assert (sites[members] == site).all()
-    assert all(bounds[owners[e]] <= e < bounds[owners[e] + 1] for e in range(count))
+        assert (owners[mine] == i).all()
+        assert all(groups[site] <= place < groups[site + 1] for site, place in zip(entries, mine, strict=True))
+
+
+@given(st.tuples(*[st.integers(0, 575)] * 2), st.tuples(*[st.integers(0, 440)] * 4))
+def test_moves_are_unpacked_as_packed(rows: tuple[int, ...], entries: tuple[int, ...]) -> None:
+    assert sites.unpack(sites.pack(*rows, *entries)) == (*rows, *entries)
 
 
 @pytest.mark.parametrize("greedy", [False, True])
@@ -152,10 +162,10 @@ def test_act(real_screens: npt.NDArray[np.uint8], actions: int, greedy: bool) ->
         for game in (1, 0):
             ppo.act(
                 steps.runs, steps.starts.reshape(-1), steps.lengths.reshape(-1), steps.ages.reshape(-1), 2 * row,
-                np.array([game]), 2, steps.kernel, steps.w1, steps.w2, 2, key, 40, row, greedy,
+                np.array([game]), 2, *steps.weights, 2, key, 40, row, greedy,
                 steps.actions.reshape(-1), log_probs.reshape(-1), values.reshape(-1),
             )  # fmt: skip
-            outputs = steps.outputs(2 * row + game, steps.kernel, steps.w1, steps.w2)
+            outputs = steps.outputs(2 * row + game, *steps.weights)
             probs = naive.softmax(outputs[:-1])
             number = uniform(key, 40 + game, row)
             wanted = int(np.argmax(probs)) if greedy else naive.draw(probs, number)
@@ -178,7 +188,7 @@ class Minibatch:
         for sample, shift, advantage in zip(
             self.samples.tolist(), self.shifts, (1, -1, 1, 1, 1, -1, -1, 0), strict=True
         ):
-            probs = naive.softmax(steps.outputs(sample, steps.kernel, steps.w1, steps.w2)[:-1])
+            probs = naive.softmax(steps.outputs(sample, *steps.weights)[:-1])
             self.log_probs[sample] = np.log(probs[taken[sample]]) + shift
             self.advantages[sample] = advantage
         self.gradients, self.touched, self.statistics = self.gradient(self.samples)
@@ -187,15 +197,15 @@ class Minibatch:
         self, samples: npt.NDArray[np.int64]
     ) -> tuple[list[npt.NDArray[np.float32]], npt.NDArray[np.bool_], naive.F64]:
         steps = self.steps
-        kernel, w1, w2 = (np.zeros_like(array) for array in (steps.kernel, steps.w1, steps.w2))
-        touched, statistics = np.zeros(convolution.SITES + 1, np.bool_), np.zeros(4)
+        kernel, bias, w1, w2 = (np.zeros_like(array) for array in steps.weights)
+        touched, statistics = np.zeros(sites.SITES + 1, np.bool_), np.zeros(4)
         ppo.clipped_gradient(
-            steps.runs, steps.starts.reshape(-1), steps.lengths.reshape(-1), steps.ages.reshape(-1), 2,
+            *listed(steps, np.arange(14)), samples, steps.ages.reshape(-1), 2,
             steps.actions.reshape(-1), self.log_probs, self.advantages, self.targets, samples,
-            steps.kernel, steps.w1, steps.w2, steps.past, CLIP, ENTROPY, VALUE, 1 / 8,
-            kernel, w1, w2, touched, statistics,
+            *steps.weights, steps.past, CLIP, CLIP_HIGH, ENTROPY, VALUE, 1 / 8,
+            kernel, bias, w1, w2, touched, statistics,
         )  # fmt: skip
-        return [kernel, w1, w2], touched, statistics
+        return [kernel, bias, w1, w2], touched, statistics
 
 
 @pytest.fixture(scope="module")
@@ -205,44 +215,40 @@ def batch(steps: Steps) -> Minibatch:
 
 def test_clipped_gradient_against_finite_differences(batch: Minibatch) -> None:
     steps = batch.steps
-    kernel, w1, w2 = (array.astype(np.float64) for array in (steps.kernel, steps.w1, steps.w2))
+    weights = [array.astype(np.float64) for array in steps.weights]
     taken = steps.actions.reshape(-1)
 
     def objective() -> float:
         return sum(
             naive.clipped_objective(
-                steps.outputs(s, kernel, w1, w2), int(taken[s]), float(batch.log_probs[s]),
-                float(batch.advantages[s]), float(batch.targets[s]), CLIP, ENTROPY, VALUE,
+                steps.outputs(s, *weights), int(taken[s]), float(batch.log_probs[s]),
+                float(batch.advantages[s]), float(batch.targets[s]), CLIP, CLIP_HIGH, ENTROPY, VALUE,
             )
             for s in batch.samples.tolist()
         ) / 8  # fmt: skip
 
     rng = np.random.default_rng(5)
-    for array, gradient, number in (
-        (kernel, batch.gradients[0], 12),
-        (w1, batch.gradients[1], 12),
-        (w2, batch.gradients[2], 12),
-    ):
+    for array, gradient, number in zip(weights, batch.gradients, (12, 6, 12, 12), strict=True):
         seen = np.argwhere(np.abs(gradient) > 1e-3)
         assert len(seen) >= number
         for at in rng.permutation(seen)[:number]:
             index = tuple(at.tolist())
             assert gradient[index] == pytest.approx(slope(objective, array, index), rel=5e-3, abs=2e-4)
-    facts = batch.gradients[1][convolution.SITES * 16 :]
+    facts = batch.gradients[2][sites.SITES * 16 :]
     assert facts[0].any() and facts[1:7].any() and not facts[7:].any()
 
 
 def test_touched_sites_and_statistics(batch: Minibatch) -> None:
     steps = batch.steps
-    reached = np.zeros(convolution.SITES + 1, np.bool_)
+    reached = np.zeros(sites.SITES + 1, np.bool_)
     reached[-1] = True
     for sample in batch.samples.tolist():
         every = np.ones((3, 8, 4, 64))
-        reached[:-1] |= naive.convolution(steps.seen(sample)[0], every).sum(-1).reshape(-1) > 0
+        reached[:-1] |= naive.convolution(steps.seen(sample)[0], every, 0.0).sum(-1).reshape(-1) > 0
     np.testing.assert_array_equal(batch.touched, reached)
-    rows = np.flatnonzero(np.abs(batch.gradients[1]).sum(1))
+    rows = np.flatnonzero(np.abs(batch.gradients[2]).sum(1))
     assert reached[rows // 16].all()
-    outputs = [steps.outputs(s, steps.kernel, steps.w1, steps.w2) for s in batch.samples.tolist()]
+    outputs = [steps.outputs(s, *steps.weights) for s in batch.samples.tolist()]
     probs = [naive.softmax(output[:-1]) for output in outputs]
     assert batch.statistics[0] == pytest.approx(-sum(float((p * np.log(p)).sum()) for p in probs), rel=1e-4)
     ratios = np.exp(-np.array(batch.shifts))
@@ -255,11 +261,11 @@ def test_touched_sites_and_statistics(batch: Minibatch) -> None:
 def test_halves_add_up(batch: Minibatch) -> None:
     one, touched, _ = batch.gradient(batch.samples[:3])
     two, other_touched, _ = batch.gradient(batch.samples[3:])
-    ppo.merge(one[1], touched, two[1], other_touched)
-    np.testing.assert_allclose(one[1], batch.gradients[1], rtol=1e-3, atol=1e-6)
+    ppo.merge(one[2], touched, two[2], other_touched)
+    np.testing.assert_allclose(one[2], batch.gradients[2], rtol=1e-3, atol=1e-6)
     np.testing.assert_array_equal(touched, batch.touched)
-    assert not two[1].any() and not other_touched.any()
-    for k in (0, 2):
+    assert not two[2].any() and not other_touched.any()
+    for k in (0, 1, 3):
         np.testing.assert_allclose(one[k] + two[k], batch.gradients[k], rtol=1e-3, atol=1e-5)
     rows = np.zeros(convolution.INPUTS, np.int64)
     count = ppo.rows_of(touched, rows)

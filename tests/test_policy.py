@@ -20,7 +20,7 @@ def test_the_convolutional_network_starts_small_and_undecided() -> None:
     config = make_config("fast", {"frames": 2})
     policy = make_policy(config)
     assert {name: array.shape for name, array in policy.arrays.items()} == shapes(config)
-    assert shapes(config) == {"kernel": (2, 8, 4, 64), "w1": (442 * 16, 64), "w2": (4, 65)}
+    assert shapes(config) == {"kernel": (2, 8, 4, 64), "bias": (16,), "w1": (442 * 16, 64), "w2": (4, 65)}
     assert policy.arrays["kernel"].std() == pytest.approx(0.1, rel=0.05)
     assert policy.arrays["w1"][: 441 * 16].std() == pytest.approx(0.02, rel=0.01)
     assert not policy.arrays["w1"][441 * 16 :].any()  # the constant and the past actions

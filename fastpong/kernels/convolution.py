@@ -1,23 +1,22 @@
 """A convolution over nearly empty images, and the hidden layer on top of it: forward and gradient.
 
-The court (160×80 pixels of 0 or 1, three or so frames deep) is cut into cells of 8×4 pixels. A *site* is a corner
-where four cells meet: it sees these 16×8 pixels, so each pixel is seen by four sites, and neighbouring sites are
-8 rows or 4 columns apart. Every site has 16 channels, relu(Σ kernel[pixel]); a site that sees no set pixel is silent,
-and of 441 sites about 27 are not.
+Every site (`fastpong.kernels.sites`) has 16 channels, relu(bias + Σ kernel[pixel]); a site that sees no set pixel is
+silent.
 
-    acts = relu(kernel * frames)       (site, channel)
-    hidden = relu(acts · w1 + facts)   w1 is (site · 16 + channel, hidden); facts are a constant and the last actions
+    acts = relu(kernel * frames + bias)   (site, channel)
+    hidden = relu(acts · w1 + facts)      w1 is (site · 16 + channel, hidden); facts are a constant and the last actions
 
 Three things make it cheap. A vertical run of pixels adds up consecutive rows of the kernel, which is the difference
-of two prefix sums. Sites that are silent cost nothing. And the rows of `w1` of one site are used for all samples that
-need them, one after the other, so that they are read from memory once a minibatch and not once a sample.
+of two prefix sums. Sites that are silent cost nothing. And channels lie in memory in the order of their sites: the rows
+of `w1` of one site are used for all samples that need them, one after the other, so that they are read from memory
+once a minibatch and not once a sample.
 """
 
 import numpy as np
 import numpy.typing as npt
 
-from fastpong.kernels.images import COURT, RUN
 from fastpong.kernels.jit import kernel, reassociated
+from fastpong.kernels.sites import CELL, SITES, group_by_site, unpack
 from fastpong.kernels.tiles import (
     CHANNELS,
     WIDE,
@@ -35,20 +34,14 @@ from fastpong.kernels.tiles import (
 )
 
 F32 = npt.NDArray[np.float32]
-I32 = npt.NDArray[np.int32]
+I16 = npt.NDArray[np.int16]
 I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
 
-CELL = (RUN, 4)
-"""Rows and columns of a cell."""
-GRID = (COURT[0] // CELL[0] + 1, COURT[1] // CELL[1] + 1)
-"""Rows and columns of sites."""
-SITES = GRID[0] * GRID[1]
 INPUTS = (SITES + 1) * CHANNELS
 """Rows of `w1`: the last 16 belong to the facts."""
 
-_ROWS, _COLUMNS, _WIDTH = CELL[0], CELL[1], GRID[1]
-_COURT_WIDTH = COURT[1]
+_ROWS, _COLUMNS = CELL
 _FACTS = SITES * CHANNELS
 _QUARTETS = 4 * CHANNELS
 _WIDE = WIDE * CHANNELS
@@ -92,114 +85,54 @@ def new_sums(
     return np.zeros((frames, columns, rows + 1, quartets), np.float32)
 
 
-@kernel
-def _place(
-    run: int,  # see images.find_runs
-) -> tuple[np.int64, np.int64, np.int64, np.int64]:
-    """Say where a run is: the first of its four sites, and its column, first row and row after the last in its cell."""
-    length, position = np.int64(run) % RUN + 1, np.int64(run) // RUN
-    row, column = position // _COURT_WIDTH, position % _COURT_WIDTH
-    corner = row // _ROWS * _WIDTH + column // _COLUMNS
-    return corner, column % _COLUMNS, row % _ROWS, row % _ROWS + length
-
-
 @reassociated
 def convolve(
-    runs: I32,  # (…,) see images.find_runs
-    starts: I64,  # (rows · games,)
-    lengths: I64,  # (rows · games,)
-    ages: I64,  # (rows · games,) steps of the game before this screen
-    games: int,  # the sample before sample s is s − games
-    samples: I64,  # (m,)
+    run_bounds: I64,  # see sites.list_sites
+    moves: I64,
+    picks: I64,  # (m,) which of the listed samples
     sums: F32,  # (frames, 4, 9, 64) see prefix_sums
-    bounds: I64,  # (m + 1,) out: the entries of sample i are bounds[i] … bounds[i + 1] − 1
-    sites: I64,  # (…,) out: the site of each entry
-    acts: F32,  # (…, 16) out: its channels, after the relu
-) -> int:
-    """Compute the channels of all sites that see something, and return how many entries that makes."""
-    marks = np.zeros(SITES, np.int64)  # 1 + entry of each site, if it is one of this sample's
-    rows = sums.reshape(-1, _QUARTETS)
-    count = 0
-    for m in range(len(samples)):
-        first = count
-        bounds[m] = count
-        for f in range(min(ages[samples[m]] + 1, sums.shape[0])):
-            sample = samples[m] - f * games
-            for k in range(starts[sample], starts[sample] + lengths[sample]):
-                corner, column, top, bottom = _place(runs[k])
-                for d in range(4):
-                    site = corner + (d >> 1) * _WIDTH + (d & 1)
-                    if marks[site] <= first:
-                        sites[count] = site
-                        for c in range(CHANNELS):
-                            acts[count, c] = np.float32(0.0)
-                        count += 1
-                        marks[site] = count
-                base = (f * _COLUMNS + column) * (_ROWS + 1)
-                add_run(
-                    acts, rows, base + bottom, base + top, marks[corner] - 1, marks[corner + 1] - 1,
-                    marks[corner + _WIDTH] - 1, marks[corner + _WIDTH + 1] - 1,
-                )  # fmt: skip
-    bounds[len(samples)] = count
-    for i in range(count):
-        for c in range(CHANNELS):
-            acts[i, c] = max(acts[i, c], np.float32(0.0))
-    return count
+    bias: F32,  # (16,) of the channels
+    firsts: I64,  # (m + 1,) see sites.group_by_site
+    places: I64,
+    acts: F32,  # (places, 16) out: the channels at each place, after the relu
+) -> None:
+    """Compute the channels of all sites that see something."""
+    rows, channels = sums.reshape(-1, _QUARTETS), np.empty((SITES, CHANNELS), np.float32)
+    for m in range(len(picks)):
+        first, count = firsts[m], firsts[m + 1] - firsts[m]
+        channels[:count] = bias
+        for k in range(run_bounds[picks[m]], run_bounds[picks[m] + 1]):
+            within, above, e0, e1, e2, e3 = unpack(moves[k])
+            add_run(channels, rows, within, above, e0, e1, e2, e3)
+        for e in range(count):
+            place = places[first + e]
+            for c in range(CHANNELS):
+                acts[place, c] = max(channels[e, c], np.float32(0.0))
 
 
 @reassociated
 def convolve_gradient(
-    runs: I32,
-    starts: I64,
-    lengths: I64,
-    ages: I64,
-    games: int,
-    samples: I64,
-    bounds: I64,
-    sites: I64,
-    grad_acts: F32,  # (…, 16) gradient of each entry's channels, 0 where the relu is off
+    run_bounds: I64,
+    moves: I64,
+    picks: I64,
+    firsts: I64,
+    places: I64,
+    grad_acts: F32,  # (places, 16) gradient of the channels, 0 where the relu is off
     grad_sums: F32,  # (frames, 4, 9, 64) in and out: the gradient is added
+    grad_bias: F32,  # (16,) in and out: the gradient is added
 ) -> None:
-    """Carry the gradient of the channels back to the kernel's prefix sums; arguments as for `convolve`."""
-    entries = np.zeros(SITES, np.int64)
-    rows = grad_sums.reshape(-1, _QUARTETS)
-    for m in range(len(samples)):
-        for e in range(bounds[m], bounds[m + 1]):
-            entries[sites[e]] = e
-        for f in range(min(ages[samples[m]] + 1, grad_sums.shape[0])):
-            sample = samples[m] - f * games
-            for k in range(starts[sample], starts[sample] + lengths[sample]):
-                corner, column, top, bottom = _place(runs[k])
-                base = (f * _COLUMNS + column) * (_ROWS + 1)
-                add_run_gradient(
-                    grad_acts, rows, base + bottom, base + top, entries[corner], entries[corner + 1],
-                    entries[corner + _WIDTH], entries[corner + _WIDTH + 1],
-                )  # fmt: skip
-
-
-@kernel
-def group_by_site(
-    bounds: I64,  # (m + 1,)
-    sites: I64,  # (…,) of each entry
-    groups: I64,  # (442,) out: the entries of site s are order[groups[s]] … order[groups[s + 1] − 1]
-    order: I64,  # (…,) out: entries, sorted by site
-    owners: I64,  # (…,) out: the number i of the sample that each entry belongs to
-) -> None:
-    """Sort the entries by site."""
-    count = bounds[len(bounds) - 1]
-    groups[:] = 0
-    for e in range(count):
-        groups[sites[e] + 1] += 1
-    for s in range(1, len(groups)):
-        groups[s] += groups[s - 1]
-    for m in range(len(bounds) - 1):
-        for e in range(bounds[m], bounds[m + 1]):
-            owners[e] = m
-            order[groups[sites[e]]] = e
-            groups[sites[e]] += 1
-    for s in range(len(groups) - 1, 0, -1):
-        groups[s] = groups[s - 1]
-    groups[0] = 0
+    """Carry the gradient of the channels back to bias and prefix sums of the kernel; arguments as for `convolve`."""
+    rows, channels = grad_sums.reshape(-1, _QUARTETS), np.empty((SITES, CHANNELS), np.float32)
+    for m in range(len(picks)):
+        first = firsts[m]
+        for e in range(firsts[m + 1] - first):
+            place = places[first + e]
+            for c in range(CHANNELS):
+                channels[e, c] = grad_acts[place, c]
+                grad_bias[c] += grad_acts[place, c]
+        for k in range(run_bounds[picks[m]], run_bounds[picks[m] + 1]):
+            within, above, e0, e1, e2, e3 = unpack(moves[k])
+            add_run_gradient(channels, rows, within, above, e0, e1, e2, e3)
 
 
 @reassociated
@@ -211,13 +144,12 @@ def hidden_layer(
     past: int,  # how many of the last actions are seen
     choices: int,  # how many actions there are
     groups: I64,
-    order: I64,
     owners: I64,
     acts: F32,
     w1: F32,  # (7072, hidden) a multiple of 16 columns
     hidden: F32,  # (m, hidden) out, after the relu
 ) -> None:
-    """Compute the hidden units of all samples; see `group_by_site` for what is not explained here."""
+    """Compute the hidden units of all samples; see `sites.group_by_site` for what is not explained here."""
     for m in range(len(samples)):
         sample = samples[m]
         hidden[m] = w1[_FACTS]
@@ -229,16 +161,15 @@ def hidden_layer(
     for site in range(SITES):
         base, k, end = site * CHANNELS, groups[site], groups[site + 1]
         while k < end:
-            e, f = order[k], order[min(k + 1, end - 1)]
+            e, f = k, min(k + 1, end - 1)
             for j in range(0, wide, _WIDE):
-                if k + 1 < end:
+                if e < f:
                     add_two_rows_wide(hidden, acts, w1, base, j, e, f, owners[e], owners[f])
                 else:
                     add_rows_wide(hidden, acts, w1, base, j, e, e, owners[e], owners[e])
-            for i in range(k, min(k + 2, end)):
-                e = order[i]
+            for i in range(e, f + 1):
                 for j in range(wide, hidden.shape[1], CHANNELS):
-                    add_rows_narrow(hidden, acts, w1, base, j, e, e, owners[e], owners[e])
+                    add_rows_narrow(hidden, acts, w1, base, j, i, i, owners[i], owners[i])
             k += 2
     for m in range(len(samples)):
         for j in range(hidden.shape[1]):
@@ -254,9 +185,8 @@ def hidden_gradient(
     past: int,
     choices: int,
     groups: I64,
-    order: I64,
     owners: I64,
-    acts: F32,  # (…, 16) in: the channels; out: their gradient, 0 where the relu is off
+    acts: F32,  # (places, 16) in: the channels; out: their gradient, 0 where the relu is off
     w1: F32,
     grad_hidden: F32,  # (m, hidden) gradient of the hidden units, 0 where the relu is off
     grad_w1: F32,  # (7072, hidden) in and out: the gradient is added
@@ -278,13 +208,11 @@ def hidden_gradient(
         base, end = site * CHANNELS, groups[site + 1]
         k = groups[site]
         while k < end:
-            e, f, g, h = order[k], order[min(k + 1, end - 1)], order[min(k + 2, end - 1)], order[min(k + 3, end - 1)]
             if k + 4 <= end:
-                p, q, r, s = owners[e], owners[f], owners[g], owners[h]
+                p, q, r, s = owners[k], owners[k + 1], owners[k + 2], owners[k + 3]
                 for j in range(0, wide, _WIDE):
-                    add_four_outer_wide(grad_w1, acts, grad_hidden, base, j, e, f, g, h, p, q, r, s)
-            for i in range(k, min(k + 4, end)):
-                e = order[i]
+                    add_four_outer_wide(grad_w1, acts, grad_hidden, base, j, k, k + 1, k + 2, k + 3, p, q, r, s)
+            for e in range(k, min(k + 4, end)):
                 m = owners[e]
                 for j in range(0, wide, _WIDE):
                     if k + 4 > end:
@@ -297,44 +225,36 @@ def hidden_gradient(
             k += 4
 
 
-@kernel
-def entries_at_most(lengths: I64, ages: I64, games: int, samples: I64, frames: int) -> int:
-    """Return an upper bound of what `convolve` counts: four sites a run, and at most all sites a sample."""
-    total = 0
-    for m in range(len(samples)):
-        number = 0
-        for f in range(min(ages[samples[m]] + 1, frames)):
-            number += 4 * lengths[samples[m] - f * games]
-        total += min(number, SITES)
-    return total
-
-
 @reassociated
 def forward(
-    runs: I32,
-    starts: I64,
-    lengths: I64,
-    ages: I64,
+    bounds: I64,  # see sites.list_sites, here and in the next three
+    sites: I16,
+    run_bounds: I64,
+    moves: I64,
+    picks: I64,  # (m,) which of the listed samples
+    ages: I64,  # (rows · games,)
     games: int,
-    actions: U8,
-    samples: I64,  # (m,)
+    actions: U8,  # (rows · games,)
+    samples: I64,  # (m,) the same samples, as indices into these two arrays
     weights: F32,  # (frames, 8, 4, 64) the kernel of the convolution
+    bias: F32,  # (16,) of its channels
     w1: F32,  # (7072, hidden)
     past: int,
     choices: int,
-) -> tuple[F32, F32, I64, I64, I64, I64, I64]:
-    """Compute the hidden units (m, hidden) of all samples; arguments as for `convolve` and `hidden_layer`.
+) -> tuple[F32, F32, I64, I64, I64, I64]:
+    """Compute the hidden units (m, hidden) of some samples; arguments as for `hidden_layer`.
 
-    What the gradient needs comes with them: acts, bounds, sites, groups, order and owners.
+    What the gradient needs comes with them: acts, groups, firsts, places and owners.
     """
+    count = 0
+    for pick in picks:
+        count += bounds[pick + 1] - bounds[pick]
+    groups, firsts = np.empty(SITES + 1, np.int64), np.empty(len(picks) + 1, np.int64)
+    places, owners = np.empty(count, np.int64), np.empty(count, np.int64)
+    acts, hidden = np.empty((count, CHANNELS), np.float32), np.empty((len(picks), w1.shape[1]), np.float32)
     sums = new_sums(weights)
-    most = entries_at_most(lengths, ages, games, samples, weights.shape[0])
-    bounds, sites = np.empty(len(samples) + 1, np.int64), np.empty(most, np.int64)
-    groups, order, owners = np.empty(SITES + 1, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
-    acts = np.empty((most, CHANNELS), np.float32)
-    hidden = np.empty((len(samples), w1.shape[1]), np.float32)
     prefix_sums(weights, sums)
-    convolve(runs, starts, lengths, ages, games, samples, sums, bounds, sites, acts)
-    group_by_site(bounds, sites, groups, order, owners)
-    hidden_layer(ages, actions, games, samples, past, choices, groups, order, owners, acts, w1, hidden)
-    return hidden, acts, bounds, sites, groups, order, owners
+    group_by_site(bounds, sites, picks, groups, firsts, places, owners)
+    convolve(run_bounds, moves, picks, sums, bias, firsts, places, acts)
+    hidden_layer(ages, actions, games, samples, past, choices, groups, owners, acts, w1, hidden)
+    return hidden, acts, groups, firsts, places, owners

@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpong.kernels import convolution
-from fastpong.kernels.convolution import SITES
 from fastpong.kernels.jit import kernel, reassociated
 from fastpong.kernels.noise import choose
+from fastpong.kernels.sites import SITES, list_sites
 from fastpong.kernels.tiles import CHANNELS
 
 F32 = npt.NDArray[np.float32]
 I8 = npt.NDArray[np.int8]
+I16 = npt.NDArray[np.int16]
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
@@ -27,24 +28,28 @@ def advantages_of(
     ended: I8,  # (rows, games)
     values: F32,  # (rows + 1, games) the last row is the state after the last step
     gamma: float,  # discount factor per step
-    lam: float,  # λ, the decay of the weights of longer returns
+    lam: float,  # λ, the decay of the weights of longer returns, for the advantages
+    value_lam: float,  # the same for the targets
     advantages: F32,  # (rows, games) out
-    targets: F32,  # (rows, games) out: advantage + value, what the value should have been
+    targets: F32,  # (rows, games) out: the returns, which the value should have been
 ) -> None:
     """Estimate advantages with GAE (Schulman et al., "High-dimensional continuous control", 2016, equation 16).
 
-    A point ends an episode here: nothing after it is credited to what came before.
+    A point ends an episode here: nothing after it is credited to what came before. The returns have a λ of their own,
+    as in Yuan et al., "What's behind PPO's collapse in long-CoT", 2025 (decoupled GAE): the nearer it is to 1, the
+    sooner the value knows what rare shots are worth.
     """
     rows, games = rewards.shape
     for n in range(games):
-        running = 0.0
+        running = longer = 0.0
         for t in range(rows - 1, -1, -1):
             over = rewards[t, n] != 0 or ended[t, n] != 0
             after = 0.0 if over else float(values[t + 1, n])
             delta = rewards[t, n] + gamma * after - values[t, n]
             running = delta + (0.0 if over else gamma * lam * running)
+            longer = delta + (0.0 if over else gamma * value_lam * longer)
             advantages[t, n] = running
-            targets[t, n] = running + values[t, n]
+            targets[t, n] = longer + values[t, n]
 
 
 @reassociated
@@ -85,6 +90,7 @@ def act(
     members: I64,  # (n,) the games that act
     games: int,  # number of all games
     weights: F32,  # (frames, 8, 4, 64) the kernel of the convolution
+    bias: F32,  # (16,) of its channels
     w1: F32,  # (7072, hidden)
     w2: F32,  # (actions + 1, hidden + 1)
     past: int,  # how many of the last actions are seen
@@ -99,7 +105,9 @@ def act(
     """Choose an action for each of some games."""
     samples = first + members
     choices = w2.shape[0] - 1
-    hidden = convolution.forward(runs, starts, lengths, ages, games, actions, samples, weights, w1, past, choices)[0]
+    listed = list_sites(runs, starts, lengths, ages, games, samples, weights.shape[0])
+    picks = np.arange(len(samples))
+    hidden = convolution.forward(*listed, picks, ages, games, actions, samples, weights, bias, w1, past, choices)[0]
     probs = np.empty(choices, np.float32)
     for m in range(len(samples)):
         sample = samples[m]
@@ -119,6 +127,7 @@ def _loss_gradient(
     targets: F32,
     w2: F32,
     clip: float,
+    clip_high: float,
     entropy_weight: float,
     value_weight: float,
     scale: float,
@@ -135,7 +144,7 @@ def _loss_gradient(
         action, advantage = actions[sample], advantages[sample]
         log_ratio = math.log(max(probs[action], np.float32(1e-30))) - log_probs[sample]
         ratio = math.exp(log_ratio)
-        clipped = ratio > 1.0 + clip if advantage > 0.0 else ratio < 1.0 - clip
+        clipped = ratio > 1.0 + clip_high if advantage > 0.0 else ratio < 1.0 - clip
         entropy = 0.0
         for a in range(choices):
             entropy -= probs[a] * math.log(max(probs[a], np.float32(1e-30)))
@@ -162,25 +171,30 @@ def _loss_gradient(
 
 @reassociated
 def clipped_gradient(
-    runs: I32,  # (…,) see images.find_runs
-    starts: I64,  # (rows · games,)
-    lengths: I64,  # (rows · games,)
+    bounds: I64,  # see sites.list_sites, here and in the next three
+    sites: I16,
+    run_bounds: I64,
+    moves: I64,
+    picks: I64,  # (m,) the samples to add, as indices into what was listed
     ages: I64,  # (rows · games,)
     games: int,  # the sample before sample s is s − games
     actions: U8,  # (rows · games,)
     log_probs: F32,  # (rows · games,) of the actions when they were taken
     advantages: F32,  # (rows · games,) standardised
     targets: F32,  # (rows · games,) what the value should have been
-    samples: I64,  # (m,) the samples to add, as indices into the arrays above
+    samples: I64,  # (m,) the same samples, as indices into the arrays of (rows · games,)
     weights: F32,  # (frames, 8, 4, 64) the kernel of the convolution
+    bias: F32,  # (16,) of its channels
     w1: F32,  # (7072, hidden)
     w2: F32,  # (actions + 1, hidden + 1)
     past: int,  # how many of the last actions are seen
-    clip: float,  # the ratio of probabilities has no gradient beyond 1 ± clip
+    clip: float,  # the ratio of probabilities has no gradient below 1 − clip …
+    clip_high: float,  # … and above 1 + clip_high
     entropy_weight: float,
     value_weight: float,
     scale: float,  # weight of a sample: 1 / size of the minibatch
-    grad_weights: F32,  # in and out: the gradient is added, here and in the next two
+    grad_weights: F32,  # in and out: the gradient is added, here and in the next three
+    grad_bias: F32,
     grad_w1: F32,
     grad_w2: F32,
     touched: npt.NDArray[np.bool_],  # (442,) in and out: set for the sites whose rows of grad_w1 were added to
@@ -188,24 +202,24 @@ def clipped_gradient(
 ) -> None:
     """Add the gradient of some samples, uphill.
 
-    Per sample: min(ρ A, clip(ρ, 1 − c, 1 + c) A) + entropy_weight · H − value_weight · ½ (target − V)²
-    (Schulman et al., "Proximal policy optimization algorithms", 2017, equations 7 and 9). The KL divergence is
-    estimated by (ρ − 1) − log ρ.
+    Per sample: min(ρ A, clip(ρ, 1 − clip, 1 + clip_high) A) + entropy_weight · H − value_weight · ½ (target − V)²
+    (Schulman et al., "Proximal policy optimization algorithms", 2017, equations 7 and 9; the two sides of the clip as
+    in Yu et al., "DAPO", 2025, equation 10). The KL divergence is estimated by (ρ − 1) − log ρ.
     """
     choices = w2.shape[0] - 1
-    hidden, acts, bounds, sites, groups, order, owners = convolution.forward(
-        runs, starts, lengths, ages, games, actions, samples, weights, w1, past, choices
+    hidden, acts, groups, firsts, places, owners = convolution.forward(
+        bounds, sites, run_bounds, moves, picks, ages, games, actions, samples, weights, bias, w1, past, choices
     )
     grad_hidden = np.empty_like(hidden)
     grad_sums = convolution.new_sums(weights)
     _loss_gradient(
-        hidden, samples, actions, log_probs, advantages, targets, w2, clip, entropy_weight, value_weight, scale,
-        grad_w2, grad_hidden, statistics,
+        hidden, samples, actions, log_probs, advantages, targets, w2, clip, clip_high, entropy_weight, value_weight,
+        scale, grad_w2, grad_hidden, statistics,
     )  # fmt: skip
     convolution.hidden_gradient(
-        ages, actions, games, samples, past, choices, groups, order, owners, acts, w1, grad_hidden, grad_w1
+        ages, actions, games, samples, past, choices, groups, owners, acts, w1, grad_hidden, grad_w1
     )
-    convolution.convolve_gradient(runs, starts, lengths, ages, games, samples, bounds, sites, acts, grad_sums)
+    convolution.convolve_gradient(run_bounds, moves, picks, firsts, places, acts, grad_sums, grad_bias)
     convolution.prefix_gradient(grad_sums, grad_weights)
     for site in range(SITES):
         if groups[site + 1] > groups[site]:
