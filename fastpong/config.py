@@ -40,10 +40,10 @@ class Config:
     learning_rate: float = _setting(1e-3, "step size of RMSProp or Adam, in weight units", 0.0, 10.0)
 
     frames: int = _setting(3, "ppo: screens that the network sees, the present one and those before it", 1, 16)
-    past_actions: int = _setting(1, "ppo: last actions that the network sees", 0, 5)
+    past_actions: int = _setting(3, "ppo: last actions that the network sees", 0, 5)
     kernel_std: float = _setting(0.1, "ppo: deviation of the convolution's weights at the start", 0.0, 10.0)
     rollout_steps: int = _setting(128, "ppo: steps of each game in a batch", 1, 10**6)
-    epochs: int = _setting(8, "ppo: passes over each batch", 1, 1000)
+    epochs: int = _setting(5, "ppo: passes over each batch", 1, 1000)
     minibatch: int = _setting(1024, "ppo: samples for each step of the optimiser", 1, 10**7)
     gae_lambda: float = _setting(0.9, "ppo: λ of the advantage estimate", 0.0, 1.0)
     value_lambda: float = _setting(1.0, "ppo: λ of the returns that the value learns", 0.0, 1.0)
@@ -61,21 +61,21 @@ class Config:
         10.0,
     )
     schedule_steps: int = _setting(
-        3_000_000, "ppo: learning rate and entropy weight fall in a line to 0 at this step", 1
+        3_500_000, "ppo: learning rate and entropy weight fall in a line to 0 at this step", 1
     )
     schedule_floor: float = _setting(0.05, "ppo: they stop falling at this share", 0.0, 1.0)
     sharpen: float = _setting(
-        0.015,
+        0.01,
         "ppo: the logits grow by this share with each batch, so that the policy becomes greedier, "
         "once the agent wins and until the fall is done",
         0.0,
         1.0,
     )
-    sharpen_points: float = _setting(0.75, "ppo: the agent wins when it has won this share of 1000 points", 0.0, 1.0)
+    sharpen_points: float = _setting(0.65, "ppo: the agent wins when it has won this share of 1000 points", 0.0, 1.0)
     sharpen_steps: int = _setting(
         1_500_000, "ppo: the fall takes so many steps more, or longer, once the agent wins", 0
     )
-    sharpen_latest: int = _setting(2_000_000, "ppo: the logits begin to grow at this step at the latest", 0)
+    sharpen_latest: int = _setting(1_200_000, "ppo: the logits begin to grow at this step at the latest", 0)
 
     inputs: str = _setting(
         "difference", "reinforce: what the network sees of a screen", choices=("difference", "image+difference")

@@ -46,7 +46,8 @@ def test_ppo_learns_every_so_many_steps_from_all_of_them() -> None:
             trainer.advance()
             if trainer.learn_if_due():
                 learned.append(step)
-                assert trainer.rollout.rows == 3  # the step in flight, and what it looks back at
+                # The step in flight, and what it looks back at.
+                assert trainer.rollout.rows == 1 + max(config.frames - 1, config.past_actions)
         assert learned == [41, 81, 121]
         assert trainer.learner.updates == 3 * 3 * 5
         statistics = trainer.learner.statistics
