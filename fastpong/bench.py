@@ -6,6 +6,7 @@ The limit is one process per core that only steps emulators, without looking at 
 import contextlib
 import dataclasses
 import functools
+import importlib.util
 import multiprocessing
 import platform
 import statistics
@@ -35,7 +36,9 @@ NAMES = {
     "stock_async": "AsyncVectorEnv over gym.make('ALE/Pong-v5')",
     "ale_vector": "ale-py's AtariVectorEnv, 84×84",
     "ale_vector_native": "ale-py's AtariVectorEnv, 210×160",
+    "envpool": "EnvPool, 84×84, a thread per core",
 }
+"""What is measured; EnvPool only if it is installed (the extra ``bench``)."""
 
 
 def bench(config: Config, workers: int | None, seconds: float, rounds: int) -> dict[str, Any]:
@@ -67,10 +70,12 @@ def bench(config: Config, workers: int | None, seconds: float, rounds: int) -> d
         measures["ale_vector_native"] = _ale_vector(stack, config, 210, 160)
         measures["games"] = _games(stack, config, workers)
         measures["train"], trainer = _train(stack, config, workers)
-        speeds: dict[str, list[float]] = {name: [] for name in NAMES}
+        if importlib.util.find_spec("envpool"):
+            measures["envpool"] = _envpool(config)
+        speeds: dict[str, list[float]] = {name: [] for name in NAMES if name in measures}
         for number in range(rounds + 1):
             _progress(f"round {number} of {rounds}" if number else "warming up")
-            for name in NAMES:
+            for name in speeds:
                 if number == 0:
                     measures[name](min(seconds, 1.0))
                     trainer.seconds = dict.fromkeys(STAGES, 0.0)
@@ -97,8 +102,8 @@ def bench(config: Config, workers: int | None, seconds: float, rounds: int) -> d
 def table(results: dict[str, Any]) -> str:
     """Results of `bench` as text."""
     lines = [f"{'steps/s':>9} {'of limit':>9}"]
-    for name, text in NAMES.items():
-        lines.append(f"{results[name]:>9,.0f} {results['ratios'][name]:>9.2f}  {name:<18} {text}")
+    for name in results["ratios"]:
+        lines.append(f"{results[name]:>9,.0f} {results['ratios'][name]:>9.2f}  {name:<18} {NAMES[name]}")
     lines.append("")
     lines.append("µs per step of the training process, by stage:")
     lines.append("   ".join(f"{stage} {value:.2f}" for stage, value in results["stages"].items()))
@@ -228,6 +233,26 @@ def _ale_vector(stack: contextlib.ExitStack, config: Config, height: int, width:
     )  # fmt: skip
     stack.callback(env.close)
     return _vector(env, config, [2, 3])
+
+
+def _envpool(config: Config) -> Measure:
+    import envpool
+
+    env = envpool.make_gymnasium(
+        "Pong-v5", num_envs=config.envs, num_threads=usable_cores(), frame_skip=config.frame_skip,
+        repeat_action_probability=config.sticky, stack_num=1, seed=config.seed,
+    )  # fmt: skip
+    env.reset()
+    rng = np.random.default_rng(0)
+
+    def measure(seconds: float) -> float:
+        steps, start = 0, time.perf_counter()
+        while time.perf_counter() < start + seconds:
+            _, _, terminated, truncated, _ = env.step(rng.choice([2, 3], config.envs))
+            steps += config.envs - int(np.sum(terminated | truncated))  # it resets in the step after, as above
+        return steps / (time.perf_counter() - start)
+
+    return measure
 
 
 def _vector(env: Any, config: Config, actions: list[int]) -> Measure:
