@@ -164,7 +164,8 @@ class PPO:
         def add_up(half: _Half, part: npt.NDArray[np.int64]) -> None:
             ppo.clipped_gradient(
                 *listed, part, rollout.ages.reshape(-1), rollout.games, rollout.actions.reshape(-1),
-                rollout.log_probs.reshape(-1), advantages, targets, first_sample + part,
+                rollout.log_probs.reshape(-1), advantages, targets, rollout.leans.reshape(-1),
+                first_sample + part,
                 kernel, bias, w1, w2, c.past_actions, c.clip, c.clip_high, entropy, c.value_weight, scale,
                 half.arrays["kernel"], half.arrays["bias"], half.arrays["w1"], half.arrays["w2"],
                 half.touched, half.sums,

@@ -58,6 +58,10 @@ class Schedule:
         """Return the weight of the entropy bonus."""
         return self._config.entropy * self.left(steps)
 
+    def lean(self, steps: int) -> float:
+        """Return how much a point is played with a preference for one side."""
+        return self._config.lean * max(0.0, 1.0 - steps / self._config.lean_steps)
+
     def growth(self, steps: int) -> float:
         """Return the factor by which the logits grow after the batch."""
         grows = self.won_by is not None and steps < self._end()

@@ -175,6 +175,12 @@ def convolutional_outputs(frames: Sequence[Any], past: Sequence[int], kernel: An
     return np.array([float(w2[o, :-1] @ hidden) + float(w2[o, -1]) for o in range(actions + 1)])
 
 
+def leaning(outputs: F64, lean: float) -> F64:
+    """The same outputs with a preference for up (action 0) over down (action 1)."""
+    leaning: F64 = outputs + np.array([lean, -lean] + [0.0] * (len(outputs) - 2))
+    return leaning
+
+
 def softmax(logits: Any) -> F64:
     weights = [math.exp(logit - max(logits)) for logit in logits]
     return np.array(weights) / sum(weights)

@@ -15,6 +15,7 @@ from tests import naive
 from tests.test_kernels_network import slope
 
 F32 = npt.NDArray[np.float32]
+LEANS: F32 = np.resize([0.0, 0.7, -0.4], 14).astype(np.float32)
 CLIP, CLIP_HIGH, ENTROPY, VALUE = 0.2, 0.4, 0.03, 0.5
 
 
@@ -147,6 +148,29 @@ def test_convolution(steps: Steps) -> None:
         assert all(groups[site] <= place < groups[site + 1] for site, place in zip(entries, mine, strict=True))
 
 
+def test_leans_last_for_a_point() -> None:
+    key: Any = np.uint64(5)
+    before = np.array([0.0, 0.3, -0.3, 0.3, -0.3, 9.0], np.float32)
+    rewards, ended = np.array([0, 0, 0, 1, -1, 0], np.int8), np.array([0, 0, 0, 0, 0, 0], np.int8)
+    leans = np.full(6, 7.0, np.float32)
+    sides = []
+    for step in range(40):
+        ppo.lean_over(before, rewards, ended, np.arange(5), key, 100, step, 0.25, leans)
+        assert leans[1:3].tolist() == [0.25, -0.25] and leans[5] == 7.0
+        for game in (0, 3, 4):
+            assert leans[game] == (0.25 if uniform(key, 100 + game, step) < 0.5 else -0.25)
+        sides.append(leans[[0, 3, 4]] > 0)
+    assert (np.mean(sides, axis=0) > 0.2).all() and (np.mean(sides, axis=0) < 0.8).all()
+    ended[1] = 1
+    drawn = set()
+    for step in range(40):
+        ppo.lean_over(before, rewards, ended, np.arange(5), key, 100, step, 0.0, leans)
+        assert not leans[:5].any()
+        ppo.lean_over(before, rewards, ended, np.arange(5), key, 100, step, 1.0, leans)
+        drawn.add(float(leans[1]))
+    assert drawn == {1.0, -1.0}
+
+
 @given(st.tuples(*[st.integers(0, 575)] * 2), st.tuples(*[st.integers(0, 440)] * 4))
 def test_moves_are_unpacked_as_packed(rows: tuple[int, ...], entries: tuple[int, ...]) -> None:
     assert sites.unpack(sites.pack(*rows, *entries)) == (*rows, *entries)
@@ -163,9 +187,9 @@ def test_act(real_screens: npt.NDArray[np.uint8], actions: int, greedy: bool) ->
             ppo.act(
                 steps.runs, steps.starts.reshape(-1), steps.lengths.reshape(-1), steps.ages.reshape(-1), 2 * row,
                 np.array([game]), 2, *steps.weights, 2, key, 40, row, greedy,
-                steps.actions.reshape(-1), log_probs.reshape(-1), values.reshape(-1),
+                LEANS, steps.actions.reshape(-1), log_probs.reshape(-1), values.reshape(-1),
             )  # fmt: skip
-            outputs = steps.outputs(2 * row + game, *steps.weights)
+            outputs = naive.leaning(steps.outputs(2 * row + game, *steps.weights), float(LEANS[2 * row + game]))
             probs = naive.softmax(outputs[:-1])
             number = uniform(key, 40 + game, row)
             wanted = int(np.argmax(probs)) if greedy else naive.draw(probs, number)
@@ -188,7 +212,8 @@ class Minibatch:
         for sample, shift, advantage in zip(
             self.samples.tolist(), self.shifts, (1, -1, 1, 1, 1, -1, -1, 0), strict=True
         ):
-            probs = naive.softmax(steps.outputs(sample, *steps.weights)[:-1])
+            outputs = naive.leaning(steps.outputs(sample, *steps.weights), float(LEANS[sample]))
+            probs = naive.softmax(outputs[:-1])
             self.log_probs[sample] = np.log(probs[taken[sample]]) + shift
             self.advantages[sample] = advantage
         self.gradients, self.touched, self.statistics = self.gradient(self.samples)
@@ -201,7 +226,7 @@ class Minibatch:
         touched, statistics = np.zeros(sites.SITES + 1, np.bool_), np.zeros(4)
         ppo.clipped_gradient(
             *listed(steps, np.arange(14)), samples, steps.ages.reshape(-1), 2,
-            steps.actions.reshape(-1), self.log_probs, self.advantages, self.targets, samples,
+            steps.actions.reshape(-1), self.log_probs, self.advantages, self.targets, LEANS, samples,
             *steps.weights, steps.past, CLIP, CLIP_HIGH, ENTROPY, VALUE, 1 / 8,
             kernel, bias, w1, w2, touched, statistics,
         )  # fmt: skip
@@ -221,7 +246,7 @@ def test_clipped_gradient_against_finite_differences(batch: Minibatch) -> None:
     def objective() -> float:
         return sum(
             naive.clipped_objective(
-                steps.outputs(s, *weights), int(taken[s]), float(batch.log_probs[s]),
+                naive.leaning(steps.outputs(s, *weights), float(LEANS[s])), int(taken[s]), float(batch.log_probs[s]),
                 float(batch.advantages[s]), float(batch.targets[s]), CLIP, CLIP_HIGH, ENTROPY, VALUE,
             )
             for s in batch.samples.tolist()
@@ -248,7 +273,7 @@ def test_touched_sites_and_statistics(batch: Minibatch) -> None:
     np.testing.assert_array_equal(batch.touched, reached)
     rows = np.flatnonzero(np.abs(batch.gradients[2]).sum(1))
     assert reached[rows // 16].all()
-    outputs = [steps.outputs(s, *steps.weights) for s in batch.samples.tolist()]
+    outputs = [naive.leaning(steps.outputs(s, *steps.weights), float(LEANS[s])) for s in batch.samples.tolist()]
     probs = [naive.softmax(output[:-1]) for output in outputs]
     assert batch.statistics[0] == pytest.approx(-sum(float((p * np.log(p)).sum()) for p in probs), rel=1e-4)
     ratios = np.exp(-np.array(batch.shifts))
