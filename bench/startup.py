@@ -1,52 +1,108 @@
-"""How long games take to start, and how much memory they need (Linux).
+"""How long a start takes, and how much memory a training needs (Linux).
 
-    python bench/startup.py [--envs 64] [--workers W] [--rounds 5]
+    python bench/startup.py [--envs 64 512] [--workers W] [--rounds 5] [--seconds 30]
 
-Seconds from `Games(…)` to the first screens of all games, after imports; then Pss (shared pages counted once) of this
-process and all its descendants when every game has an emulator of its own; then what is left of them after closing.
+Each round runs, one after the other: ``fastpong --help``; ``fastpong train`` until its first step, with the kernels in
+the cache (its own `wall_s`: from the start of the command, imports included); and `Games(…)` until the first screens of
+all games. Once, the same training with an empty cache, so that everything is compiled. Then, for each number of games,
+a training of so many seconds, with the greatest Pss (shared pages counted once) of all its processes together.
 """
 
 import argparse
+import json
+import os
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
+from pathlib import Path
 
-import numpy as np
 import psutil
 
 from fastpong.games import Games
 
 
-def family() -> list[psutil.Process]:
-    """Return this process and its descendants."""
-    me = psutil.Process()
-    return [me, *me.children(recursive=True)]
+def timed_help() -> float:
+    """Return the seconds that ``fastpong --help`` takes."""
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "fastpong", "--help"], check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - start
+
+
+def train(envs: int, workers: int | None, folder: Path, *more: str) -> list[str]:
+    """Return the command of a training that plays no evaluation."""
+    command = [sys.executable, "-m", "fastpong", "train", "--envs", str(envs), "--run", str(folder)]
+    few = [] if workers is None else ["--workers", str(workers)]
+    return [*command, *few, "--target", "22", "--set", "eval_games=0", *more]
+
+
+def first_step(envs: int, workers: int | None, cache: Path | None = None) -> float:
+    """Return the seconds until the first step of all games is done."""
+    environment = {**os.environ, **({"NUMBA_CACHE_DIR": str(cache)} if cache else {})}
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        command = train(envs, workers, run, "--steps", str(2 * envs), "--set", f"log_steps={envs}")
+        subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with (run / "metrics.jsonl").open() as lines:
+            return float(json.loads(next(lines))["wall_s"])
+
+
+def first_screens(envs: int, workers: int | None) -> float:
+    """Return the seconds from `Games(…)` to the first screens."""
+    start = time.perf_counter()
+    with Games(envs, workers) as games:
+        games.reset()
+        return time.perf_counter() - start
+
+
+def family(process: psutil.Process) -> float:
+    """Return the Pss, in MB, of a process and its descendants."""
+    total = 0.0
+    for member in [process, *process.children(recursive=True)]:
+        try:
+            total += member.memory_full_info().pss / 1e6
+        except psutil.NoSuchProcess:
+            continue
+    return total
+
+
+def peak(envs: int, workers: int | None, seconds: float) -> float:
+    """Return the greatest Pss, in MB, that a training shows, sampled four times a second."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = train(envs, workers, Path(folder) / "run", "--minutes", str(seconds / 60))
+        process = psutil.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        most = 0.0
+        while process.poll() is None:
+            most = max(most, family(process))
+            time.sleep(0.25)
+    return most
 
 
 def main() -> None:
-    """Measure and print medians."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--envs", type=int, default=64)
+    parser.add_argument("--envs", type=int, nargs="+", default=[64, 512])
     parser.add_argument("--workers", type=int, default=None)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=30.0)
     arguments = parser.parse_args()
-    seconds, memory = [], []
+    envs, workers = arguments.envs[0], arguments.workers
+    helps, steps, screens = [], [], []
+    first_step(envs, workers)  # fills the cache, if it is empty
     for _ in range(arguments.rounds):
-        start = time.perf_counter()
-        with Games(arguments.envs, arguments.workers) as games:
-            games.reset()
-            seconds.append(time.perf_counter() - start)
-            for _ in range(arguments.envs + 1):
-                for group, members in enumerate(games.groups):
-                    games.recv(group)
-                    games.send(group, np.zeros(len(members), np.uint8))
-            memory.append(sum(process.memory_full_info().pss for process in family()) / 1e6)
-    left = [process.name() for process in family()[1:]]
-    first, rest = seconds[0], seconds[1:] or seconds
-    print(f"{arguments.envs} games: first start {first:.2f} s, later ones {statistics.median(rest):.2f} s (median)")
-    print(f"memory of all processes together: {statistics.median(memory):.0f} MB Pss (median)")
-    print(
-        f"processes left after closing: {left} (Python's fork server and resource tracker, gone when the program ends)"
-    )
+        helps.append(timed_help())
+        steps.append(first_step(envs, workers))
+        screens.append(first_screens(envs, workers))
+    with tempfile.TemporaryDirectory() as cache:
+        cold = first_step(envs, workers, Path(cache))
+    print(f"fastpong --help: {statistics.median(helps):.2f} s (median of {arguments.rounds})")
+    print(f"first step of {envs} games: {statistics.median(steps):.2f} s (median), {cold:.1f} s with an empty cache")
+    print(f"first screens of {envs} games: {screens[0]:.2f} s, later ones {statistics.median(screens):.2f} s (median)")
+    for number in arguments.envs:
+        print(
+            f"training with {number} games: at most {peak(number, workers, arguments.seconds):.0f} MB Pss", flush=True
+        )
 
 
 if __name__ == "__main__":

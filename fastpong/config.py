@@ -55,13 +55,13 @@ class Config:
     adam_beta_2: float = _setting(0.999, "ppo: decay of Adam's mean squared gradient, per update", 0.0, 1.0)
     adam_epsilon: float = _setting(1e-5, "ppo: added to the root of that mean", 0.0, 1.0)
     lean: float = _setting(
-        1.5,
+        0.75,
         "ppo: at first each point is played with a preference for up or down, drawn at its start: so much is added "
         "to one logit and taken from the other",
         0.0,
         10.0,
     )
-    lean_steps: int = _setting(800_000, "ppo: the preference falls in a line to 0 at this step", 1)
+    lean_steps: int = _setting(500_000, "ppo: the preference falls in a line to 0 at this step", 1)
     kl: float = _setting(
         0.045,
         "ppo: the learning rate is reduced if a batch changes the policy by more KL, in nats; 0: never",
