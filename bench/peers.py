@@ -65,8 +65,11 @@ def measure(name: str, seconds: float, seed: int) -> dict[str, Any]:
     else:
         lines = program([str(HERE / f"{name}.py"), "--seconds", str(seconds), "--seed", str(seed)], seconds + 60)
     lines = [line for line in lines if line["wall_s"] <= seconds]
+    if not lines:
+        raise SystemExit(f"{name} finished nothing in {seconds:g} s: give it more with --seconds")
     last = lines[-1]
-    middle = max((line for line in lines if line["wall_s"] <= seconds / 2), key=lambda line: line["steps"])
+    begin = {"wall_s": 0.0, "steps": 0}  # if it has not got anywhere in the first half
+    middle = max((line for line in [begin, *lines] if line["wall_s"] <= seconds / 2), key=lambda line: line["steps"])
     late = (last["steps"] - middle["steps"]) / (last["wall_s"] - middle["wall_s"])
     return {"steps": last["steps"], "speed": last["steps"] / last["wall_s"], "late": late, "score": last["score"]}
 
