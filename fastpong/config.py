@@ -45,39 +45,45 @@ class Config:
     rollout_steps: int = _setting(128, "ppo: steps of each game in a batch", 1, 10**6)
     epochs: int = _setting(5, "ppo: passes over each batch", 1, 1000)
     minibatch: int = _setting(1024, "ppo: samples for each step of the optimiser", 1, 10**7)
-    gae_lambda: float = _setting(0.9, "ppo: λ of the advantage estimate", 0.0, 1.0)
+    gae_lambda: float = _setting(0.95, "ppo: λ of the advantage estimate", 0.0, 1.0)
     value_lambda: float = _setting(1.0, "ppo: λ of the returns that the value learns", 0.0, 1.0)
     clip: float = _setting(0.2, "ppo: the ratio of probabilities is clipped below 1 - this", 0.0, 1.0)
     clip_high: float = _setting(0.8, "ppo: and above 1 + this, so that rare good actions can spread", 0.0, 100.0)
-    entropy: float = _setting(0.01, "ppo: weight of the entropy bonus", 0.0, 1.0)
+    gamma_end: float = _setting(0.995, "ppo: what γ comes to be as the learning rate falls", 0.0, 1.0)
+    entropy: float = _setting(0.005, "ppo: weight of the entropy bonus", 0.0, 1.0)
     value_weight: float = _setting(0.5, "ppo: weight of half the squared error of the value", 0.0, 100.0)
     adam_beta_1: float = _setting(0.9, "ppo: decay of Adam's mean gradient, per update", 0.0, 1.0)
     adam_beta_2: float = _setting(0.999, "ppo: decay of Adam's mean squared gradient, per update", 0.0, 1.0)
     adam_epsilon: float = _setting(1e-5, "ppo: added to the root of that mean", 0.0, 1.0)
-    lean: float = _setting(
-        0.75,
-        "ppo: at first each point is played with a preference for up or down, drawn at its start: so much is added "
-        "to one logit and taken from the other",
-        0.0,
-        10.0,
+    held_steps: int = _setting(
+        24,
+        "ppo: at first points begin with the paddle held toward one wall, for 1 to so many steps (exploring starts); "
+        "these are not learned from; 0: none",
+        0,
+        10_000,
     )
-    lean_steps: int = _setting(500_000, "ppo: the preference falls in a line to 0 at this step", 1)
+    held_until: int = _setting(
+        1_000_000, "ppo: the share of points that begin so falls in a line from 1 to 0 at this step", 1
+    )
     kl: float = _setting(
         0.045,
-        "ppo: the learning rate is reduced if a batch changes the policy by more KL, in nats; 0: never",
+        "ppo: the learning rate is reduced if a batch changes the policy by more KL, in nats, and a pass that finds "
+        "twice as much is the last one; 0: never",
         0.0,
         10.0,
     )
     schedule_steps: int = _setting(
-        3_500_000, "ppo: learning rate and entropy weight fall in a line to 0 at this step", 1
+        4_000_000, "ppo: learning rate and entropy weight fall in a line to 0 at this step", 1
     )
     schedule_floor: float = _setting(0.05, "ppo: they stop falling at this share", 0.0, 1.0)
     sharpen: float = _setting(
         0.01,
-        "ppo: the logits grow by this share with each batch, so that the policy becomes greedier, "
-        "once the agent wins and until the fall is done",
+        "ppo: once the agent wins, the logits grow by this share with each batch, so that the policy becomes greedier,",
         0.0,
         1.0,
+    )
+    sharpen_entropy: float = _setting(
+        0.2, "ppo: as long as its entropy is above this, in nats; it falls in a line with the learning rate", 0.0, 10.0
     )
     sharpen_points: float = _setting(0.65, "ppo: the agent wins when it has won this share of 1000 points", 0.0, 1.0)
     sharpen_steps: int = _setting(

@@ -10,7 +10,7 @@ from fastpong.config import Config
 from fastpong.kernels import convolution, network, ppo, sites
 from fastpong.kernels.images import PIXELS
 from fastpong.kernels.tiles import CHANNELS
-from fastpong.noise import ACTION, LEAN, WEIGHTS, stream_key
+from fastpong.noise import ACTION, START, WEIGHTS, stream_key
 from fastpong.rollout import Rollout
 
 F32 = npt.NDArray[np.float32]
@@ -65,16 +65,16 @@ class Policy(ABC):
         All weights.
     arrays : dict of float32
         Views of them by name, see `shapes`.
-    lean : float
-        How much each point is played with a preference for one side, see `kernels.ppo.lean_over`; 0 by default.
+    held_share : float
+        How many of the points begin with the paddle held, see `kernels.ppo.hold_starts`; 0 by default.
     """
 
     def __init__(self, config: Config, first: int = 0):
-        self.config, self.first, self.lean = config, first, 0.0
+        self.config, self.first, self.held_share = config, first, 0.0
         self.weights: F32 = np.zeros(sum(int(np.prod(shape)) for shape in shapes(config).values()), np.float32)
         self.arrays = views(config, self.weights)
         self.noise_key: Any = np.uint64(stream_key(config.seed, ACTION))
-        self.lean_key: Any = np.uint64(stream_key(config.seed, LEAN))
+        self.start_key: Any = np.uint64(stream_key(config.seed, START))
         self.initialise(np.random.default_rng(stream_key(config.seed, WEIGHTS)))
 
     @abstractmethod
@@ -151,16 +151,14 @@ class Convolutional(Policy):
     def act(self, rollout: Rollout, row: int, games: npt.NDArray[np.int64], step: int, greedy: bool = False) -> None:
         """See `Policy.act`."""
         kernel, bias, w1, w2 = (self.arrays[name] for name in ("kernel", "bias", "w1", "w2"))
-        leans = rollout.leans[row]
-        before = rollout.leans[row - 1] if row else np.zeros_like(leans)
-        ppo.lean_over(
-            before, rollout.rewards[row - 1], rollout.ended[row - 1], games,
-            self.lean_key, self.first, step, self.lean, leans,
+        ppo.hold_starts(
+            rollout.held[row - 1], rollout.rewards[row - 1], rollout.ages[row], games,
+            self.start_key, self.first, step, self.held_share, self.config.held_steps, rollout.held[row],
         )  # fmt: skip
         ppo.act(
             rollout.items, rollout.starts.reshape(-1), rollout.lengths.reshape(-1), rollout.ages.reshape(-1),
             row * rollout.games, games, rollout.games, kernel, bias, w1, w2, self.config.past_actions,
-            self.noise_key, self.first, step, greedy, rollout.leans.reshape(-1),
+            self.noise_key, self.first, step, greedy, rollout.held.reshape(-1),
             rollout.actions.reshape(-1), rollout.log_probs.reshape(-1), rollout.values.reshape(-1),
         )  # fmt: skip
 

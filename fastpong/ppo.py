@@ -22,6 +22,9 @@ HALVES = 2
 """Parts of a minibatch that are worked on at the same time, on any machine: so the sums are the same on all."""
 
 
+_STOP = 2.0  # times `kl`: a pass over the batch that finds more is the last one
+
+
 class _Half:
     """What one half of a minibatch adds up: a gradient, the sites whose rows of `w1` it touches, and statistics."""
 
@@ -92,9 +95,10 @@ class PPO:
         advantages, targets = np.zeros((end, count), np.float32), np.zeros((end, count), np.float32)
         ppo.advantages_of(
             rollout.rewards[begin:end], rollout.ended[begin:end], rollout.values[begin : end + 1],
-            c.gamma, c.gae_lambda, c.value_lambda, advantages[begin:], targets[begin:],
+            self.schedule.gamma(tally.steps), c.gae_lambda, c.value_lambda, advantages[begin:], targets[begin:],
         )  # fmt: skip
-        advantages[begin:] = standardised(advantages[begin:], self.ranks)
+        played = rollout.held[begin:end] == 0
+        advantages[begin:][played] = standardised(advantages[begin:][played], self.ranks)
         starts, lengths, ages = (array.reshape(-1) for array in (rollout.starts, rollout.lengths, rollout.ages))
         steps = np.arange(begin * count, end * count)
         listed = list_sites(rollout.items, starts, lengths, ages, count, steps, c.frames)
@@ -103,28 +107,35 @@ class PPO:
         rng = np.random.default_rng([stream_key(c.seed, SHUFFLE), self.updates])
         for half in self._halves:
             half.sums[:] = 0.0
-        for _ in range(c.epochs):
+        epochs, total_kl, samples = 0, 0.0, self._sum_of(float(np.sum(played)))
+        while epochs < c.epochs:
             order = rng.permutation((end - begin) * c.envs)  # of the steps of all ranks
             for start in range(0, len(order), c.minibatch):
                 rows, games = np.divmod(order[start : start + c.minibatch], c.envs)
                 mine = (games >= self.games.start) & (games < self.games.stop)
                 picks = rows[mine] * count + games[mine] - self.games.start
+                picks = picks[played.reshape(-1)[picks]]
                 self._step(
                     rollout, listed, advantages.reshape(-1), targets.reshape(-1), picks, begin * count, len(rows),
                     learning_rate, entropy,
                 )  # fmt: skip
+            epochs, before = epochs + 1, total_kl
+            total_kl = self._sum_of(sum(float(half.sums[1]) for half in self._halves))
+            # Now and then noise moves a policy with large logits too far, and further with every pass.
+            if c.kl and total_kl - before > _STOP * c.kl * samples:
+                break
         if c.local_steps > 1:
             self._average()
-        goals, rewards = targets[begin:].astype(np.float64), rollout.rewards[begin:end]
+        goals, rewards = targets[begin:][played].astype(np.float64), rollout.rewards[begin:end]
         sums = np.array(
             [
                 *np.sum([half.sums for half in self._halves], axis=0),
-                goals.sum(), np.square(goals).sum(), np.sum(rewards > 0), np.sum(rewards < 0),
+                goals.sum(), np.square(goals).sum(), goals.size, np.sum(rewards > 0), np.sum(rewards < 0),
             ]
         )  # fmt: skip
         self.ranks.sum(sums)
-        sums[:4] /= c.epochs
-        sums[:6] /= (end - begin) * c.envs
+        sums[:4] /= epochs
+        sums[:6] /= max(1.0, sums[6])
         spread = float(sums[5] - sums[4] ** 2)
         self.statistics = {
             "entropy": float(sums[0]),
@@ -134,10 +145,10 @@ class PPO:
             "learning_rate": learning_rate,
         }
         rollout.begins[:] = end
-        self.schedule.add(tally.steps, int(sums[6]), int(sums[7]), float(sums[1]))
+        self.schedule.add(tally.steps, int(sums[7]), int(sums[8]), float(sums[1]))
         # Drawn actions differ from the likeliest one even where that is known to be better: without growing logits the
         # entropy stays at a third of its greatest value, whatever the weight of its bonus.
-        self.policy.arrays["w2"][: c.actions] *= np.float32(self.schedule.growth(tally.steps))
+        self.policy.arrays["w2"][: c.actions] *= np.float32(self.schedule.growth(tally.steps, float(sums[0])))
 
     def _step(
         self,
@@ -164,7 +175,7 @@ class PPO:
         def add_up(half: _Half, part: npt.NDArray[np.int64]) -> None:
             ppo.clipped_gradient(
                 *listed, part, rollout.ages.reshape(-1), rollout.games, rollout.actions.reshape(-1),
-                rollout.log_probs.reshape(-1), advantages, targets, rollout.leans.reshape(-1),
+                rollout.log_probs.reshape(-1), advantages, targets,
                 first_sample + part,
                 kernel, bias, w1, w2, c.past_actions, c.clip, c.clip_high, entropy, c.value_weight, scale,
                 half.arrays["kernel"], half.arrays["bias"], half.arrays["w1"], half.arrays["w2"],
@@ -196,6 +207,12 @@ class PPO:
             step(name, np.arange(len(self._matrices[name][0])))
         if c.local_steps > 1 and self.updates % c.local_steps == 0:
             self._average()
+
+    def _sum_of(self, number: float) -> float:
+        """Return the sum of a number over the ranks."""
+        sums = np.array([number])
+        self.ranks.sum(sums)
+        return float(sums[0])
 
     def _average(self) -> None:
         """Give all ranks the mean of their weights and of Adam's means ("local SGD")."""

@@ -15,7 +15,7 @@ from fastpong.shards import Arrays, Layout, join
 I64 = npt.NDArray[np.int64]
 
 
-_ROWS = ("starts", "lengths", "ages", "leans", "actions", "log_probs", "values", "rewards", "ended")
+_ROWS = ("starts", "lengths", "ages", "held", "actions", "log_probs", "values", "rewards", "ended")
 
 LAYOUT: Layout = {
     **{name: 1 for name in _ROWS if name != "starts"},
@@ -78,8 +78,8 @@ class Rollout:
         First row of each game that no batch has used. Earlier rows are history, which later steps still look at.
     ages : int64 (rows, games)
         ``ppo``: steps of the game before this one; history goes back no further than this.
-    leans : float32 (rows, games)
-        ``ppo``: what was added to the logit of up and taken from that of down, see `fastpong.kernels.ppo.lean_over`.
+    held : int16 (rows, games)
+        ``ppo``: not 0 where the paddle was held and not played, see `fastpong.kernels.ppo.hold_starts`.
     """
 
     def __init__(self, config: Config, games: int | None = None):
@@ -92,7 +92,7 @@ class Rollout:
         self.items: Any = np.zeros(1 << 20, np.int32 if self._runs else np.int16)
         self.starts, self.lengths = np.zeros((256, games), np.int64), np.zeros((256, games), np.int64)
         self.ages = np.zeros((256, games), np.int64)
-        self.leans, self.actions = np.zeros((256, games), np.float32), np.zeros((256, games), np.uint8)
+        self.held, self.actions = np.zeros((256, games), np.int16), np.zeros((256, games), np.uint8)
         self.log_probs, self.values = np.zeros((256, games), np.float32), np.zeros((256, games), np.float32)
         self.rewards, self.ended = np.zeros((256, games), np.int8), np.zeros((256, games), np.int8)
         self.begins = np.zeros(games, np.int64)

@@ -17,16 +17,16 @@ _GAIN, _MOST = 0.3, 1.1  # of the controller, and the largest factor by which it
 class Schedule:
     """Sets the learning rate, the entropy weight and the greed of a run, batch by batch.
 
-    Learning rate and entropy weight fall in a line over `schedule_steps`, or longer if the agent wins late. Logits
-    grow with every batch once the agent wins most points: runs differ by a million steps in when they find out how to
-    attack, and growing before that keeps them from it. The larger the logits, the further a step of the optimiser moves
-    the policy: the learning rate is reduced, as long as it has to be, so that a batch changes the policy by no more
-    than the KL divergence `kl`.
+    Learning rate and entropy weight fall in a line over `schedule_steps`, or longer if the agent wins late. Once the
+    agent wins most points the logits grow with every batch until the policy's entropy is at a level that falls in the
+    same line: growing before that keeps a run from finding out how to attack, and an entropy near 0 from getting any
+    better. The larger the logits, the further a step of the optimiser moves the policy: the learning rate is reduced,
+    as long as it has to be, so that a batch changes the policy by no more than the KL divergence `kl`.
 
     Parameters
     ----------
     config : Config
-        Uses `learning_rate`, `entropy`, `kl` and the ``schedule_*`` and ``sharpen*`` settings.
+        Uses `learning_rate`, `entropy`, `kl` and the ``held_*``, ``schedule_*`` and ``sharpen*`` settings.
 
     Attributes
     ----------
@@ -54,17 +54,24 @@ class Schedule:
         """Return Adam's step size for the batch that ends after `steps` steps."""
         return min(self.rate, self._config.learning_rate * self.left(steps))
 
+    def gamma(self, steps: int) -> float:
+        """Return the discount factor: a new agent learns from what comes soon, a good one has to look further.
+
+        As in François-Lavet et al., "How to discount deep reinforcement learning", 2015.
+        """
+        return self._config.gamma_end + (self._config.gamma - self._config.gamma_end) * self.left(steps)
+
     def entropy(self, steps: int) -> float:
         """Return the weight of the entropy bonus."""
         return self._config.entropy * self.left(steps)
 
-    def lean(self, steps: int) -> float:
-        """Return how much a point is played with a preference for one side."""
-        return self._config.lean * max(0.0, 1.0 - steps / self._config.lean_steps)
+    def held_share(self, steps: int) -> float:
+        """Return the share of points that begin with the paddle held."""
+        return max(0.0, 1.0 - steps / self._config.held_until)
 
-    def growth(self, steps: int) -> float:
-        """Return the factor by which the logits grow after the batch."""
-        grows = self.won_by is not None and steps < self._end()
+    def growth(self, steps: int, entropy: float) -> float:
+        """Return the factor by which the logits grow after a batch in which the policy had this entropy, in nats."""
+        grows = self.won_by is not None and entropy > self._config.sharpen_entropy * self.left(steps)
         return 1.0 + self._config.sharpen if grows else 1.0
 
     def add(self, steps: int, won: int, lost: int, kl: float) -> None:

@@ -175,10 +175,13 @@ def convolutional_outputs(frames: Sequence[Any], past: Sequence[int], kernel: An
     return np.array([float(w2[o, :-1] @ hidden) + float(w2[o, -1]) for o in range(actions + 1)])
 
 
-def leaning(outputs: F64, lean: float) -> F64:
-    """The same outputs with a preference for up (action 0) over down (action 1)."""
-    leaning: F64 = outputs + np.array([lean, -lean] + [0.0] * (len(outputs) - 2))
-    return leaning
+def held_start(number: float, share: float, longest: int) -> int:
+    """For how many steps the paddle is held at first, upwards if > 0, from a number in 0 … 1."""
+    if number >= share:
+        return 0
+    position = number / share * 2 - 1  # −1 … 1: up to the middle, down from there
+    steps = min(longest, 1 + math.floor(abs(position) * longest))
+    return steps if position < 0 else -steps
 
 
 def softmax(logits: Any) -> F64:

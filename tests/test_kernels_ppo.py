@@ -15,7 +15,8 @@ from tests import naive
 from tests.test_kernels_network import slope
 
 F32 = npt.NDArray[np.float32]
-LEANS: F32 = np.resize([0.0, 0.7, -0.4], 14).astype(np.float32)
+I16 = npt.NDArray[np.int16]
+HELD: I16 = np.resize([0, 3, 0, -1, 0], 14).astype(np.int16)
 CLIP, CLIP_HIGH, ENTROPY, VALUE = 0.2, 0.4, 0.03, 0.5
 
 
@@ -148,27 +149,26 @@ def test_convolution(steps: Steps) -> None:
         assert all(groups[site] <= place < groups[site + 1] for site, place in zip(entries, mine, strict=True))
 
 
-def test_leans_last_for_a_point() -> None:
+def test_some_points_begin_with_the_paddle_held() -> None:
     key: Any = np.uint64(5)
-    before = np.array([0.0, 0.3, -0.3, 0.3, -0.3, 9.0], np.float32)
-    rewards, ended = np.array([0, 0, 0, 1, -1, 0], np.int8), np.array([0, 0, 0, 0, 0, 0], np.int8)
-    leans = np.full(6, 7.0, np.float32)
-    sides = []
-    for step in range(40):
-        ppo.lean_over(before, rewards, ended, np.arange(5), key, 100, step, 0.25, leans)
-        assert leans[1:3].tolist() == [0.25, -0.25] and leans[5] == 7.0
-        for game in (0, 3, 4):
-            assert leans[game] == (0.25 if uniform(key, 100 + game, step) < 0.5 else -0.25)
-        sides.append(leans[[0, 3, 4]] > 0)
-    assert (np.mean(sides, axis=0) > 0.2).all() and (np.mean(sides, axis=0) < 0.8).all()
-    ended[1] = 1
-    drawn = set()
-    for step in range(40):
-        ppo.lean_over(before, rewards, ended, np.arange(5), key, 100, step, 0.0, leans)
-        assert not leans[:5].any()
-        ppo.lean_over(before, rewards, ended, np.arange(5), key, 100, step, 1.0, leans)
-        drawn.add(float(leans[1]))
-    assert drawn == {1.0, -1.0}
+    before = np.array([0, 0, 3, -3, 1, -1, 9], np.int16)
+    rewards, ages = np.array([1, -1, 0, 0, 0, 0, 0], np.int8), np.array([8, 8, 8, 8, 8, 8, 8])
+    starts = []
+    for step in range(400):
+        held = np.full(7, 7, np.int16)
+        ppo.hold_starts(before, rewards, ages, np.arange(6), key, 100, step, 0.6, 4, held)
+        assert held[2:].tolist() == [2, -2, 0, 0, 7]
+        for game in (0, 1):
+            assert held[game] == naive.held_start(uniform(key, 100 + game, step), 0.6, 4)
+        starts.append(held[:2])
+    drawn, counts = np.unique(starts, return_counts=True)
+    assert drawn.tolist() == [-4, -3, -2, -1, 0, 1, 2, 3, 4]
+    assert abs(counts[4] / 800 - 0.4) < 0.06 and counts.min() > 30
+    ages[3] = 0
+    ppo.hold_starts(before, rewards, ages, np.arange(4), key, 100, 0, 0.0, 4, held)
+    assert held[:4].tolist() == [0, 0, 2, 0]
+    ppo.hold_starts(before, rewards, ages, np.arange(4), key, 100, 0, 1.0, 900, held)
+    assert held[3] == naive.held_start(uniform(key, 103, 0), 1.0, 900) != 0
 
 
 @given(st.tuples(*[st.integers(0, 575)] * 2), st.tuples(*[st.integers(0, 440)] * 4))
@@ -187,14 +187,16 @@ def test_act(real_screens: npt.NDArray[np.uint8], actions: int, greedy: bool) ->
             ppo.act(
                 steps.runs, steps.starts.reshape(-1), steps.lengths.reshape(-1), steps.ages.reshape(-1), 2 * row,
                 np.array([game]), 2, *steps.weights, 2, key, 40, row, greedy,
-                LEANS, steps.actions.reshape(-1), log_probs.reshape(-1), values.reshape(-1),
+                HELD, steps.actions.reshape(-1), log_probs.reshape(-1), values.reshape(-1),
             )  # fmt: skip
-            outputs = naive.leaning(steps.outputs(2 * row + game, *steps.weights), float(LEANS[2 * row + game]))
+            outputs = steps.outputs(2 * row + game, *steps.weights)
             probs = naive.softmax(outputs[:-1])
             number = uniform(key, 40 + game, row)
             wanted = int(np.argmax(probs)) if greedy else naive.draw(probs, number)
-            assert steps.actions[row, game] == wanted
-            assert log_probs[row, game] == pytest.approx(np.log(probs[wanted]), rel=1e-3, abs=1e-4)
+            held = int(HELD[2 * row + game])
+            assert steps.actions[row, game] == (wanted if held == 0 else 0 if held > 0 else 1)
+            log_prob = 0.0 if held else np.log(probs[wanted])
+            assert log_probs[row, game] == pytest.approx(log_prob, rel=1e-3, abs=1e-4)
             assert values[row, game] == pytest.approx(outputs[-1], rel=1e-3, abs=1e-4)
 
 
@@ -212,7 +214,7 @@ class Minibatch:
         for sample, shift, advantage in zip(
             self.samples.tolist(), self.shifts, (1, -1, 1, 1, 1, -1, -1, 0), strict=True
         ):
-            outputs = naive.leaning(steps.outputs(sample, *steps.weights), float(LEANS[sample]))
+            outputs = steps.outputs(sample, *steps.weights)
             probs = naive.softmax(outputs[:-1])
             self.log_probs[sample] = np.log(probs[taken[sample]]) + shift
             self.advantages[sample] = advantage
@@ -226,7 +228,7 @@ class Minibatch:
         touched, statistics = np.zeros(sites.SITES + 1, np.bool_), np.zeros(4)
         ppo.clipped_gradient(
             *listed(steps, np.arange(14)), samples, steps.ages.reshape(-1), 2,
-            steps.actions.reshape(-1), self.log_probs, self.advantages, self.targets, LEANS, samples,
+            steps.actions.reshape(-1), self.log_probs, self.advantages, self.targets, samples,
             *steps.weights, steps.past, CLIP, CLIP_HIGH, ENTROPY, VALUE, 1 / 8,
             kernel, bias, w1, w2, touched, statistics,
         )  # fmt: skip
@@ -246,7 +248,7 @@ def test_clipped_gradient_against_finite_differences(batch: Minibatch) -> None:
     def objective() -> float:
         return sum(
             naive.clipped_objective(
-                naive.leaning(steps.outputs(s, *weights), float(LEANS[s])), int(taken[s]), float(batch.log_probs[s]),
+                steps.outputs(s, *weights), int(taken[s]), float(batch.log_probs[s]),
                 float(batch.advantages[s]), float(batch.targets[s]), CLIP, CLIP_HIGH, ENTROPY, VALUE,
             )
             for s in batch.samples.tolist()
@@ -273,7 +275,7 @@ def test_touched_sites_and_statistics(batch: Minibatch) -> None:
     np.testing.assert_array_equal(batch.touched, reached)
     rows = np.flatnonzero(np.abs(batch.gradients[2]).sum(1))
     assert reached[rows // 16].all()
-    outputs = [naive.leaning(steps.outputs(s, *steps.weights), float(LEANS[s])) for s in batch.samples.tolist()]
+    outputs = [steps.outputs(s, *steps.weights) for s in batch.samples.tolist()]
     probs = [naive.softmax(output[:-1]) for output in outputs]
     assert batch.statistics[0] == pytest.approx(-sum(float((p * np.log(p)).sum()) for p in probs), rel=1e-4)
     ratios = np.exp(-np.array(batch.shifts))

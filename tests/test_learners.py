@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fastpong.config import Config, make_config
+from fastpong.config import Config, changed, make_config
 from fastpong.games import Games
 from fastpong.ppo import PPO
 from fastpong.reinforce import Reinforce
@@ -19,6 +19,7 @@ def small(preset: str) -> Config:
         "minibatch": 32,
         "epochs": 3,
         "standardise": "batch",
+        "held_steps": 0,
     }
     return make_config(preset, {**changes, "learning_rate": 3e-3})
 
@@ -55,6 +56,18 @@ def test_ppo_learns_every_so_many_steps_from_all_of_them() -> None:
         assert 3e-3 / 1.1**2 <= statistics["learning_rate"] <= 3e-3
 
 
+@pytest.mark.parametrize(("kl", "passes"), [(1e-12, 1), (10.0, 3), (0.0, 3)])
+def test_a_pass_that_has_moved_the_policy_too_far_is_the_last(kl: float, passes: int) -> None:
+    config = changed(small("fast"), {"kl": kl})
+    with Games(4, 1, actions=3) as games:
+        trainer = Trainer(config, games)
+        trainer.start()
+        for _ in range(41):
+            trainer.advance()
+        trainer.learner.learn(trainer.rollout, trainer.tally)
+        assert trainer.learner.updates == passes * 5
+
+
 @pytest.mark.parametrize("preset", ["fast", "karpathy"])
 def test_rewarded_actions_become_likelier(preset: str) -> None:
     """The same screens twice: going up was rewarded in one game, going down in the other."""
@@ -75,6 +88,39 @@ def test_rewarded_actions_become_likelier(preset: str) -> None:
             trainer.learner.learn(rollout, trainer.tally)
             rollout.begins[:] = 0
         assert probability_of_up(trainer) > before + 0.02
+
+
+def weights_after(lost: int, held: int) -> np.ndarray:
+    """Learn from 40 steps of four games; two of them were held, or not, and lost so often."""
+    config = small("fast")
+    with Games(4, 1, actions=config.actions) as games:
+        trainer = Trainer(config, games)
+        trainer.start()
+        for _ in range(41):
+            trainer.advance()
+        rollout = trainer.rollout
+        rollout.rewards[10, :2] = [1, -1]
+        rollout.rewards[10 : 10 + lost, 2:] = -1
+        rollout.held[:40, 2:] = held
+        trainer.learner.learn(rollout, trainer.tally)
+        return trainer.policy.weights
+
+
+def test_nothing_is_learned_from_steps_of_a_held_paddle() -> None:
+    np.testing.assert_array_equal(weights_after(0, 3), weights_after(20, 3))
+    assert (weights_after(0, 0) != weights_after(20, 0)).any()
+
+
+def test_points_of_a_run_begin_held_until_it_has_faded() -> None:
+    config = make_config("fast", {"envs": 4, "hidden": 16, "held_steps": 6, "held_until": 80})
+    with Games(4, 1, actions=config.actions) as games:
+        trainer = Trainer(config, games)
+        trainer.start()
+        for _ in range(100):
+            trainer.advance()
+        held, actions = trainer.rollout.held[:100], trainer.rollout.actions[:100]
+        assert held[0].any() and (np.abs(held[0]) <= 6).all() and not held[6:].any()
+        assert (actions[held > 0] == 0).all() and (actions[held < 0] == 1).all()
 
 
 def probability_of_up(trainer: Trainer) -> float:

@@ -13,6 +13,7 @@ def schedule(**changes: Any) -> Schedule:
         "learning_rate": 1e-3,
         "schedule_steps": 10_000,
         "schedule_floor": 0.1,
+        "entropy": 0.01,
         "sharpen": 0.5,
     }
     return Schedule(make_config("fast", {**settings, "sharpen_points": 0.75, "sharpen_latest": 9000, **changes}))
@@ -23,23 +24,40 @@ def test_the_agent_has_won_when_enough_of_the_latest_1000_points_are() -> None:
     for batch in range(1, 10):
         one.add(batch, 100, 0, 0.02)  # all won, but fewer than 1000 points
     one.add(10, 0, 400, 0.02)  # 1300 points, of which the first 300 no longer count: 600 of 1000
-    assert one.won_by is None and one.growth(10) == 1.0
+    assert one.won_by is None and one.growth(10, 9.0) == 1.0
     for batch in range(11, 30):
         one.add(batch, 80, 20, 0.02)
         if one.won_by:
             break
     # The 400 lost ones stay among the latest 1000 until 10 later batches make 1000 by themselves.
     assert one.won_by == 20
-    assert (one.growth(21), one.growth(9999), one.growth(10_000)) == (1.5, 1.5, 1.0)
+    assert one.growth(21, 0.3) == 1.5
+
+
+def test_the_logits_grow_as_long_as_the_entropy_is_too_high() -> None:
+    one = schedule(sharpen_entropy=0.2)
+    one.add(1, 2000, 0, 0.02)
+    for steps, level in ((0, 0.2), (5000, 0.1), (10**6, 0.02)):
+        assert one.growth(steps, level * 1.01) == 1.5 and one.growth(steps, level * 0.99) == 1.0
 
 
 def test_it_grows_at_the_latest() -> None:
     one = schedule()
     one.add(8999, 0, 2000, 0.02)
-    assert one.growth(8999) == 1.0
+    assert one.growth(8999, 9.0) == 1.0
     one.add(9000, 0, 2000, 0.02)
-    assert one.growth(9000) == one.growth(10_999) == 1.5 and one.growth(11_000) == 1.0  # later than planned
-    assert one.left(9000) == pytest.approx(2 / 11)
+    assert one.growth(9000, 9.0) == 1.5
+    assert one.left(9000) == pytest.approx(2 / 11)  # the fall ends later than planned
+
+
+def test_the_discount_rises_as_the_rate_falls() -> None:
+    one = schedule(gamma=0.9, gamma_end=1.0)
+    assert [one.gamma(steps) for steps in (0, 5000, 10**6)] == pytest.approx([0.9, 0.95, 0.99])
+
+
+def test_ever_fewer_points_begin_held() -> None:
+    one = schedule(held_until=1000)
+    assert [one.held_share(steps) for steps in (0, 250, 1000, 10**6)] == [1.0, 0.75, 0.0, 0.0]
 
 
 def test_the_divergence_limits_the_rate() -> None:

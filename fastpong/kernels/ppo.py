@@ -53,31 +53,36 @@ def advantages_of(
 
 
 @kernel
-def lean_over(
-    before: F32,  # (games,) leans of the step before; 0 if there was none
+def hold_starts(
+    before: I16,  # (games,) `held` of the step before
     rewards: I8,  # (games,) of the step before
-    ended: I8,  # (games,) whether it ended the game
+    ages: I64,  # (games,) steps of the game before this one
     members: I64,  # (n,) the games that act
     key: int,  # uint64 key of this noise
     offset: int,  # global index of game 0 here
     step: int,  # steps since the run began
-    amount: float,  # how much to lean, in units of logits
-    leans: F32,  # (games,) out: + amount (toward up) or − amount (toward down)
+    share: float,  # of points that begin held
+    longest: int,  # steps for which one may be held
+    held: I16,  # (games,) out: steps for which the paddle is still held, > 0 upwards, < 0 downwards; 0: the agent plays
 ) -> None:
-    """Draw a side for each point, and keep to it until the point ends."""
+    """Let some points begin with the paddle held toward one of the walls, for 1 … `longest` steps.
+
+    These are exploring starts (Sutton and Barto, "Reinforcement Learning", 2nd edition, section 5.3).
+    """
     for game in members:
-        if before[game] == 0.0 or rewards[game] != 0 or ended[game] != 0:
-            up = uniform(key, offset + game, step) < 0.5
+        left = int(before[game])
+        if ages[game] == 0 or rewards[game] != 0:
+            draw = uniform(key, offset + game, step) / max(share, 1e-30)
+            left = min(longest, 1 + int(abs(2.0 * draw - 1.0) * longest)) if draw < 1.0 else 0
+            held[game] = left if draw < 0.5 else -left
         else:
-            up = before[game] > 0.0
-        leans[game] = amount if up else -amount
+            held[game] = left - 1 if left > 0 else left + 1 if left < 0 else 0
 
 
 @reassociated
 def _outputs(
     hidden: F32,  # (hidden,)
     w2: F32,  # (actions + 1, hidden + 1): logits and the value; the last column is the bias
-    lean: float,  # is added to the logit of up, and taken from that of down
     probs: F32,  # (actions,) out
 ) -> float:
     """Compute the probabilities of the actions, and return the value."""
@@ -91,8 +96,6 @@ def _outputs(
         if a == actions:
             value = total
         else:
-            if a < 2:
-                total += np.float32(lean if a == 0 else -lean)
             probs[a] = total
             top = total if a == 0 else max(top, total)
     mass = np.float32(0.0)
@@ -122,9 +125,9 @@ def act(
     offset: int,  # global index of game 0 here
     step: int,  # steps since the run began
     greedy: bool,  # take the likeliest action instead of drawing one
-    leans: F32,  # (rows · games,) see lean_over
+    held: I16,  # (rows · games,) see hold_starts
     actions: U8,  # (rows · games,) in: past actions; out: the present ones
-    log_probs: F32,  # (rows · games,) out: log of the probability of the action
+    log_probs: F32,  # (rows · games,) out: log of the probability of the action, 0 where the paddle is held
     values: F32,  # (rows · games,) out: value of the state
 ) -> None:
     """Choose an action for each of some games."""
@@ -136,10 +139,14 @@ def act(
     probs = np.empty(choices, np.float32)
     for m in range(len(samples)):
         sample = samples[m]
-        values[sample] = _outputs(hidden[m], w2, leans[sample], probs)
-        action = choose(probs, greedy, key, offset + members[m], step)
-        actions[sample] = action
-        log_probs[sample] = math.log(max(probs[action], np.float32(1e-30)))
+        values[sample] = _outputs(hidden[m], w2, probs)
+        if held[sample] != 0:
+            actions[sample] = 0 if held[sample] > 0 else 1
+            log_probs[sample] = np.float32(0.0)
+        else:
+            action = choose(probs, greedy, key, offset + members[m], step)
+            actions[sample] = action
+            log_probs[sample] = math.log(max(probs[action], np.float32(1e-30)))
 
 
 @reassociated
@@ -150,7 +157,6 @@ def _loss_gradient(
     log_probs: F32,
     advantages: F32,
     targets: F32,
-    leans: F32,
     w2: F32,
     clip: float,
     clip_high: float,
@@ -166,7 +172,7 @@ def _loss_gradient(
     probs, slopes = np.empty(choices, np.float32), np.empty(choices + 1, np.float32)
     for m in range(len(samples)):
         sample, unit, grad = samples[m], hidden[m], grad_hidden[m]
-        error = targets[sample] - _outputs(unit, w2, leans[sample], probs)
+        error = targets[sample] - _outputs(unit, w2, probs)
         action, advantage = actions[sample], advantages[sample]
         log_ratio = math.log(max(probs[action], np.float32(1e-30))) - log_probs[sample]
         ratio = math.exp(log_ratio)
@@ -208,7 +214,6 @@ def clipped_gradient(
     log_probs: F32,  # (rows · games,) of the actions when they were taken
     advantages: F32,  # (rows · games,) standardised
     targets: F32,  # (rows · games,) what the value should have been
-    leans: F32,  # (rows · games,) see lean_over
     samples: I64,  # (m,) the same samples, as indices into the arrays of (rows · games,)
     weights: F32,  # (frames, 8, 4, 64) the kernel of the convolution
     bias: F32,  # (16,) of its channels
@@ -240,7 +245,7 @@ def clipped_gradient(
     grad_hidden = np.empty_like(hidden)
     grad_sums = convolution.new_sums(weights)
     _loss_gradient(
-        hidden, samples, actions, log_probs, advantages, targets, leans, w2, clip, clip_high, entropy_weight,
+        hidden, samples, actions, log_probs, advantages, targets, w2, clip, clip_high, entropy_weight,
         value_weight, scale, grad_w2, grad_hidden, statistics,
     )  # fmt: skip
     convolution.hidden_gradient(
