@@ -29,7 +29,7 @@ def played(hidden: int) -> Any:
     from fastpong.games import Games
     from fastpong.trainer import Trainer
 
-    config = make_config("fast", {"hidden": hidden})
+    config = make_config("fast", {"hidden": hidden, "held_steps": 0})
     with Games(config.envs, None, 1, actions=config.actions) as games:
         trainer = Trainer(config, games)
         trainer.start()
@@ -159,8 +159,7 @@ def measure(hidden: int, rounds: int) -> dict[str, Any]:
     def gradient(part: npt.NDArray[np.int64]) -> None:
         ppo.clipped_gradient(
             *listed, part - steps[0], flat("ages"), 64, flat("actions"), flat("log_probs"), *values,
-            flat("leans"), part,
-            *arrays.values(), config.past_actions, config.clip, config.clip_high,
+            part, *arrays.values(), config.past_actions, config.clip, config.clip_high,
             config.entropy, config.value_weight, 1.0 / len(part), *gradients.values(), touched, sums,
         )  # fmt: skip
 
@@ -189,7 +188,7 @@ def measure(hidden: int, rounds: int) -> dict[str, Any]:
     grads = rng.standard_normal(units.shape).astype(np.float32) * (rng.random(units.shape) < 0.33)
     moved = listed[2:]
     owned = (flat("ages"), flat("actions"), 64, half, config.past_actions, config.actions, groups, owners)
-    means: Any = [np.zeros_like(arrays["w1"]) for _ in range(3)]
+    means: Any = [np.zeros_like(arrays["w1"]) for _ in range(4)]
     everything = np.arange(conv.INPUTS)
     stages: dict[str, tuple[Callable[[], Any], int]] = {
         "list of sites, once for all passes": (lambda: list_sites(*shown), len(steps)),

@@ -21,7 +21,7 @@ import numpy as np
 from ale_py import Action, ALEInterface, AtariVectorEnv, roms
 from gymnasium.vector import AsyncVectorEnv
 
-from fastpong.config import Config
+from fastpong.config import Config, changed
 from fastpong.games import Games, start_method, usable_cores
 from fastpong.train import versions
 from fastpong.trainer import STAGES, Trainer
@@ -196,8 +196,9 @@ def _games(stack: contextlib.ExitStack, config: Config, workers: int | None) -> 
 
 
 def _train(stack: contextlib.ExitStack, config: Config, workers: int | None) -> tuple[Measure, Trainer]:
+    # No exploring starts: their steps are not learned from, so the first million steps of a run are faster.
     trainer = Trainer(
-        config,
+        changed(config, {"held_steps": 0}),
         stack.enter_context(Games(config.envs, workers, config.seed, config.frame_skip, config.sticky, config.actions)),
     )
     trainer.start()

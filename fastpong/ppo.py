@@ -68,13 +68,14 @@ class PPO:
         self.ranks, self.games = ranks or Alone(), games or range(config.envs)
         self.mean, self.square = np.zeros_like(policy.weights), np.zeros_like(policy.weights)
         self._halves = [_Half(config, len(policy.weights)) for _ in range(HALVES)]
-        self.gradient = self._halves[0].gradient  # where the halves are added up
+        self.gradient = self._halves[0].gradient
         # The emulators wait while the weights change, so a second core is free for it, unless it is another rank's.
         self._rows = np.zeros(INPUTS, np.int64)
         cores = max(1, usable_cores() // self.ranks.neighbours)
         self._pool = ThreadPoolExecutor(min(HALVES, cores), "learner")
-        # Weights, gradient, mean and mean square of each array, as matrices of rows.
-        buffers = [views(config, buffer) for buffer in (policy.weights, self.gradient, self.mean, self.square)]
+        # Weights, both gradients, mean and mean square of each array, as matrices of rows.
+        gradients = [half.gradient for half in self._halves]
+        buffers = [views(config, buffer) for buffer in (policy.weights, *gradients, self.mean, self.square)]
         self._matrices = {
             name: [buffer[name].reshape(-1, buffer[name].shape[-1]) for buffer in buffers] for name in policy.arrays
         }
@@ -167,7 +168,7 @@ class PPO:
         Those of them that are here are `picks`, int64 (m,), indices into what `list_sites` has listed of the batch,
         which begins with the rollout's sample `first_sample`.
         """
-        c, first = self.config, self._halves[0]
+        c, (first, second) = self.config, self._halves
         kernel, bias, w1, w2 = (self.policy.arrays[name] for name in ("kernel", "bias", "w1", "w2"))
         self.updates += 1
         scale = 1.0 / (size if c.local_steps == 1 else max(1, len(picks)))
@@ -183,22 +184,21 @@ class PPO:
             )  # fmt: skip
 
         self._both(add_up, self._halves, np.array_split(picks, HALVES))
-        for other in self._halves[1:]:
-            ppo.merge(first.arrays["w1"], first.touched, other.arrays["w1"], other.touched)
-            for name in ("kernel", "bias", "w2"):
-                first.arrays[name] += other.arrays[name]
-                other.arrays[name][:] = 0.0
         if self.ranks.size > 1 and c.local_steps == 1:
+            ppo.merge(first.arrays["w1"], first.touched, second.arrays["w1"], second.touched)
+            for name in ("kernel", "bias", "w2"):
+                first.arrays[name] += second.arrays[name]
+                second.arrays[name][:] = 0.0
             flags = first.buffer[len(first.gradient) :]
             flags[:] = first.touched
             self.ranks.sum(first.buffer, c.wire)
             first.touched[:] = flags > 0.0
-        count = ppo.rows_of(first.touched, self._rows)
+        count = ppo.rows_of(first.touched, second.touched, self._rows)
 
         def step(name: str, rows: npt.NDArray[np.int64]) -> None:
-            weights, gradient, mean, square = self._matrices[name]
+            weights, gradient, other, mean, square = self._matrices[name]
             optimiser.adam_rows(
-                weights, gradient, mean, square, rows, len(rows),
+                weights, gradient, other, mean, square, rows, len(rows),
                 learning_rate, c.adam_beta_1, c.adam_beta_2, c.adam_epsilon, self.updates,
             )  # fmt: skip
 

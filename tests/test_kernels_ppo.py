@@ -295,6 +295,9 @@ def test_halves_add_up(batch: Minibatch) -> None:
     for k in (0, 1, 3):
         np.testing.assert_allclose(one[k] + two[k], batch.gradients[k], rtol=1e-3, atol=1e-5)
     rows = np.zeros(convolution.INPUTS, np.int64)
-    count = ppo.rows_of(touched, rows)
+    other_touched[np.flatnonzero(touched)[:3]] = True
+    touched[np.flatnonzero(touched)[1:5]] = False
+    other_touched[np.flatnonzero(batch.touched)[1:5]] = True
+    count = ppo.rows_of(touched, other_touched, rows)
     assert rows[:count].tolist() == [16 * s + c for s in np.flatnonzero(batch.touched) for c in range(16)]
-    assert not touched.any()
+    assert not touched.any() and not other_touched.any()

@@ -35,6 +35,7 @@ def rmsprop(
 def adam_rows(
     weights: F32,  # (rows, n) in and out
     gradient: F32,  # (rows, n) in; out: zeros in the rows that were used
+    other: F32,  # (rows, n) the same: what is to be added to the gradient
     mean: F32,  # (rows, n) in and out: running mean of the gradient
     square: F32,  # (rows, n) in and out: running mean of the squared gradient
     rows: npt.NDArray[np.int64],  # (≥ count,) the rows to change
@@ -55,9 +56,11 @@ def adam_rows(
     root = np.float32(1.0 / np.sqrt(1.0 - beta_2**step))
     eps, one = np.float32(epsilon), np.float32(1.0)
     for i in range(count):
-        w, g, m, v = weights[rows[i]], gradient[rows[i]], mean[rows[i]], square[rows[i]]
+        w, m, v = weights[rows[i]], mean[rows[i]], square[rows[i]]
+        part, rest = gradient[rows[i]], other[rows[i]]
         for j in range(w.shape[0]):
-            m[j] = b1 * m[j] + (one - b1) * g[j]
-            v[j] = b2 * v[j] + (one - b2) * g[j] * g[j]
+            g = part[j] + rest[j]
+            m[j] = b1 * m[j] + (one - b1) * g
+            v[j] = b2 * v[j] + (one - b2) * g * g
             w[j] += rate * m[j] / (root * np.sqrt(v[j]) + eps)
-            g[j] = np.float32(0.0)
+            part[j] = rest[j] = np.float32(0.0)

@@ -281,14 +281,15 @@ def merge(
 @kernel
 def rows_of(
     touched: npt.NDArray[np.bool_],  # (442,) in; out: all False
+    other_touched: npt.NDArray[np.bool_],  # (442,) the same
     rows: I64,  # (7072,) out: the rows of `w1` that belong to the touched sites
 ) -> int:
-    """List the rows of `w1` that have a gradient, and return how many they are."""
+    """List the rows of `w1` that have a gradient in either part of a minibatch, and return how many they are."""
     count = 0
     for site in range(SITES + 1):
-        if touched[site]:
+        if touched[site] or other_touched[site]:
             for i in range(site * CHANNELS, (site + 1) * CHANNELS):
                 rows[count] = i
                 count += 1
-            touched[site] = False
+            touched[site] = other_touched[site] = False
     return count
