@@ -100,7 +100,9 @@ def convolve(
     rows, channels = sums.reshape(-1, _QUARTETS), np.empty((SITES, CHANNELS), np.float32)
     for m in range(len(picks)):
         first, count = firsts[m], firsts[m + 1] - firsts[m]
-        channels[:count] = bias
+        for e in range(count):  # array = array would also compile its error text: 3 s
+            for c in range(CHANNELS):
+                channels[e, c] = bias[c]
         for k in range(run_bounds[picks[m]], run_bounds[picks[m] + 1]):
             within, above, e0, e1, e2, e3 = unpack(moves[k])
             add_run(channels, rows, within, above, e0, e1, e2, e3)
@@ -152,7 +154,8 @@ def hidden_layer(
     """Compute the hidden units of all samples; see `sites.group_by_site` for what is not explained here."""
     for m in range(len(samples)):
         sample = samples[m]
-        hidden[m] = w1[_FACTS]
+        for j in range(hidden.shape[1]):
+            hidden[m, j] = w1[_FACTS, j]
         for lag in range(1, min(past, ages[sample]) + 1):
             row = w1[_FACTS + 1 + (lag - 1) * choices + np.int64(actions[sample - lag * games])]
             for j in range(hidden.shape[1]):

@@ -137,7 +137,8 @@ def observe(
                 changes[at] = PIXELS + now[k] + 1
                 at += 1
         lengths[game] = at - starts[game]
-        last_pixels[game, :count] = now[:count]
+        for i in range(count):
+            last_pixels[game, i] = now[i]
         last_counts[game] = count
     return at
 
