@@ -128,8 +128,6 @@ def timed(work: Callable[[], Any]) -> float:
 
 def measure(hidden: int, rounds: int) -> dict[str, Any]:
     """Measure all of it for one width."""
-    from concurrent.futures import ThreadPoolExecutor
-
     from fastpong.games import usable_cores
     from fastpong.kernels import convolution as conv
     from fastpong.kernels import optimiser as adam
@@ -211,7 +209,7 @@ def measure(hidden: int, rounds: int) -> dict[str, Any]:
         rollout.begins[:] = begin
         learner.learn(rollout, trainer.tally)
 
-    pools = {1: ThreadPoolExecutor(1), min(2, usable_cores()): learner._pool}
+    pools = {1: None, min(2, usable_cores()): learner._pool}
     times: dict[str, list[float]] = {}
     for number in range(rounds + 1):
         found = {name: 1e6 * timed(work) / size for name, (work, size) in stages.items()}

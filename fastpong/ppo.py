@@ -72,13 +72,15 @@ class PPO:
         # The emulators wait while the weights change, so a second core is free for it, unless it is another rank's.
         self._rows = np.zeros(INPUTS, np.int64)
         cores = max(1, usable_cores() // self.ranks.neighbours)
-        self._pool = ThreadPoolExecutor(min(HALVES, cores), "learner")
+        # One half is this thread's: it would only wait.
+        self._pool = ThreadPoolExecutor(1, "learner") if cores > 1 else None
         # Weights, both gradients, mean and mean square of each array, as matrices of rows.
         gradients = [half.gradient for half in self._halves]
         buffers = [views(config, buffer) for buffer in (policy.weights, *gradients, self.mean, self.square)]
         self._matrices = {
             name: [buffer[name].reshape(-1, buffer[name].shape[-1]) for buffer in buffers] for name in policy.arrays
         }
+        self._few = {name: np.arange(len(self._matrices[name][0])) for name in ("kernel", "bias", "w2")}
         self.schedule = Schedule(config)
         self.updates = 0
         self.statistics: dict[str, float] = {}
@@ -203,8 +205,8 @@ class PPO:
             )  # fmt: skip
 
         self._both(step, ["w1"] * HALVES, np.array_split(self._rows[:count], HALVES))
-        for name in ("kernel", "bias", "w2"):
-            step(name, np.arange(len(self._matrices[name][0])))
+        for name, rows in self._few.items():
+            step(name, rows)
         if c.local_steps > 1 and self.updates % c.local_steps == 0:
             self._average()
 
@@ -222,9 +224,14 @@ class PPO:
                 array /= np.float32(self.ranks.size)
 
     def _both(self, work: Any, *arguments: Any) -> None:
-        """Call `work` with each set of arguments, on as many cores as there are."""
-        for _ in self._pool.map(work, *arguments):
-            pass
+        """Call `work` with the arguments of each half, at the same time if there is a core for it."""
+        first, second = zip(*arguments, strict=True)
+        other = self._pool.submit(work, *second) if self._pool else None
+        work(*first)
+        if other:
+            other.result()
+        else:
+            work(*second)
 
     def warm_up(self) -> None:
         """Compile or load the kernels used here; changes nothing."""
@@ -237,7 +244,8 @@ class PPO:
 
     def close(self) -> None:
         """Stop the threads."""
-        self._pool.shutdown()
+        if self._pool:
+            self._pool.shutdown()
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Everything but the weights, by name."""
