@@ -1,5 +1,8 @@
 """Both learners on real steps: they change the weights for the better, and their states are complete."""
 
+import contextlib
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
@@ -22,6 +25,17 @@ def small(preset: str) -> Config:
         "held_steps": 0,
     }
     return make_config(preset, {**changes, "learning_rate": 3e-3})
+
+
+@contextlib.contextmanager
+def after_41_steps(config: Config) -> Iterator[Trainer]:
+    """Four games, with one step more than makes a batch."""
+    with Games(4, 1, actions=config.actions) as games:
+        trainer = Trainer(config, games)
+        trainer.start()
+        for _ in range(41):
+            trainer.advance()
+        yield trainer
 
 
 @pytest.mark.parametrize(("preset", "kind"), [("fast", PPO), ("karpathy", Reinforce)])
@@ -59,11 +73,7 @@ def test_ppo_learns_every_so_many_steps_from_all_of_them() -> None:
 @pytest.mark.parametrize(("kl", "passes"), [(1e-12, 1), (10.0, 3), (0.0, 3)])
 def test_a_pass_that_has_moved_the_policy_too_far_is_the_last(kl: float, passes: int) -> None:
     config = changed(small("fast"), {"kl": kl})
-    with Games(4, 1, actions=3) as games:
-        trainer = Trainer(config, games)
-        trainer.start()
-        for _ in range(41):
-            trainer.advance()
+    with after_41_steps(config) as trainer:
         trainer.learner.learn(trainer.rollout, trainer.tally)
         assert trainer.learner.updates == passes * 5
 
@@ -72,11 +82,7 @@ def test_a_pass_that_has_moved_the_policy_too_far_is_the_last(kl: float, passes:
 def test_rewarded_actions_become_likelier(preset: str) -> None:
     """The same screens twice: going up was rewarded in one game, going down in the other."""
     config = small(preset)
-    with Games(4, 1, actions=config.actions) as games:
-        trainer = Trainer(config, games)
-        trainer.start()
-        for _ in range(41):
-            trainer.advance()
+    with after_41_steps(config) as trainer:
         rollout = trainer.rollout
         rollout.actions[:40] = [0, 1, 0, 1]
         rollout.rewards[:40] = [1, -1, 1, -1]
@@ -93,11 +99,7 @@ def test_rewarded_actions_become_likelier(preset: str) -> None:
 def weights_after(lost: int, held: int) -> np.ndarray:
     """Learn from 40 steps of four games; two of them were held, or not, and lost so often."""
     config = small("fast")
-    with Games(4, 1, actions=config.actions) as games:
-        trainer = Trainer(config, games)
-        trainer.start()
-        for _ in range(41):
-            trainer.advance()
+    with after_41_steps(config) as trainer:
         rollout = trainer.rollout
         rollout.rewards[10, :2] = [1, -1]
         rollout.rewards[10 : 10 + lost, 2:] = -1
