@@ -29,7 +29,7 @@ def played(hidden: int) -> Any:
     from fastpong.games import Games
     from fastpong.trainer import Trainer
 
-    config = make_config("fast", {"hidden": hidden, "held_steps": 0})
+    config = make_config("fast", {"hidden": hidden, "held_steps": 0, "kl": 0.0})  # all passes, over all steps
     with Games(config.envs, None, 1, actions=config.actions) as games:
         trainer = Trainer(config, games)
         trainer.start()

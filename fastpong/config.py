@@ -78,12 +78,12 @@ class Config:
     schedule_floor: float = _setting(0.05, "ppo: they stop falling at this share", 0.0, 1.0)
     sharpen: float = _setting(
         0.01,
-        "ppo: once the agent wins, the logits grow by this share with each batch, so that the policy becomes greedier,",
+        "ppo: once the agent wins, the logits grow by this share with each batch, so that the policy becomes greedier",
         0.0,
         1.0,
     )
     sharpen_entropy: float = _setting(
-        0.2, "ppo: as long as its entropy is above this, in nats; it falls in a line with the learning rate", 0.0, 10.0
+        0.2, "ppo: they grow while the entropy, in nats, is above this, which falls with the learning rate", 0.0, 10.0
     )
     sharpen_points: float = _setting(0.65, "ppo: the agent wins when it has won this share of 1000 points", 0.0, 1.0)
     sharpen_steps: int = _setting(

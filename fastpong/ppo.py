@@ -43,7 +43,7 @@ class PPO:
     Parameters
     ----------
     config : Config
-        Uses `rollout_steps`, `epochs`, `minibatch`, `gamma`, `gae_lambda`, `value_lambda`, `clip`, `clip_high`,
+        Uses `rollout_steps`, `epochs`, `minibatch`, `gae_lambda`, `value_lambda`, `clip`, `clip_high`,
         `entropy`, `value_weight`, `learning_rate`, the ``adam_*`` settings and those of `Schedule`.
     policy : Policy
         The weights to change; it has a value output.
@@ -178,8 +178,7 @@ class PPO:
         def add_up(half: _Half, part: npt.NDArray[np.int64]) -> None:
             ppo.clipped_gradient(
                 *listed, part, rollout.ages.reshape(-1), rollout.games, rollout.actions.reshape(-1),
-                rollout.log_probs.reshape(-1), advantages, targets,
-                first_sample + part,
+                rollout.log_probs.reshape(-1), advantages, targets, first_sample + part,
                 kernel, bias, w1, w2, c.past_actions, c.clip, c.clip_high, entropy, c.value_weight, scale,
                 half.arrays["kernel"], half.arrays["bias"], half.arrays["w1"], half.arrays["w2"],
                 half.touched, half.sums,

@@ -26,7 +26,8 @@ class Schedule:
     Parameters
     ----------
     config : Config
-        Uses `learning_rate`, `entropy`, `kl` and the ``held_*``, ``schedule_*`` and ``sharpen*`` settings.
+        Uses `learning_rate`, `gamma`, `gamma_end`, `entropy`, `kl` and the ``held_*``, ``schedule_*`` and ``sharpen*``
+        settings.
 
     Attributes
     ----------
