@@ -1,11 +1,14 @@
 """Kernels are compiled once for all, before the first step, and the cache survives two runs that fill it at once."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import fastpong
 
 COUNT = """
 import sys
@@ -59,3 +62,18 @@ def test_two_runs_may_fill_the_cache_at_once(tmp_path: Path) -> None:
     subprocess.run([*command, *options, "--run", str(tmp_path / "three")], env=environment, check=True)
     assert sorted((tmp_path / "cache").rglob("*.nb?")) == files
     assert [file.stat().st_mtime_ns for file in files] == times  # nothing was compiled again
+
+
+def test_a_read_only_install_without_a_home_compiles_at_every_start(tmp_path: Path) -> None:
+    package = tmp_path / "fastpong"
+    shutil.copytree(Path(fastpong.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "kernels" / "__pycache__").touch()  # where a folder would have to be: nothing can be kept here
+    environment = {**os.environ, "HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null", "PYTHONPATH": str(tmp_path)}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    script = (
+        "import numpy as np; from fastpong.kernels import ppo; rows = np.zeros(7072, np.int64);"
+        "flags = np.zeros(442, np.bool_); flags[1] = True;"
+        "print(ppo.__file__, ppo.rows_of(flags, flags, rows), rows[0])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.split() == [str(package / "kernels" / "ppo.py"), "16", "16"], done.stderr
