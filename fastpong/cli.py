@@ -135,7 +135,8 @@ def train(
                 max_steps=steps, max_minutes=minutes, started=STARTED,
             )  # fmt: skip
         except FastpongError as error:
-            hint = f"; go on with: fastpong train --run {folder.path} --resume" if folder.checkpoints() else ""
+            goes_on = folder.checkpoints() and not isinstance(error, UsageError)
+            hint = f"; go on with: fastpong train --run {folder.path} --resume" if goes_on else ""
             raise type(error)(f"{error}{hint}") from error.__cause__
         finally:
             report.close()

@@ -5,6 +5,7 @@ import time
 import numpy as np
 
 from fastpong.config import Config
+from fastpong.errors import UsageError
 from fastpong.games import LAYOUT as GAMES_LAYOUT
 from fastpong.games import Games
 from fastpong.kernels.images import as_words
@@ -126,7 +127,8 @@ class Trainer(Player):
     def advance(self, greedy: bool = False) -> None:
         """See `Player.advance`; now and then ranks also `talk`."""
         if isinstance(self.learner, PPO):
-            self.policy.held_share = self.learner.schedule.held_share(self.step * self.config.envs)
+            schedule, steps = self.learner.schedule, self.step * self.config.envs
+            self.policy.held_share, self.policy.detour_rate = schedule.held_share(steps), schedule.detour_rate(steps)
         super().advance(greedy)
         if self.step % self._talk_every == 0:
             self.talk()
@@ -181,15 +183,21 @@ class Trainer(Player):
         return arrays | {"step": np.array(self.step)}
 
     def load_state(self, arrays: Arrays) -> None:
-        """Continue from a `state` in place of `start`, bit for bit, with any number of ranks and workers."""
+        """Continue from a `state` in place of `start`, bit for bit, with any number of ranks and workers.
+
+        Raises `UsageError` if it is of another version, which keeps other things.
+        """
         parts: dict[str, Arrays] = {}
         for key, array in arrays.items():
             part, _, name = key.partition(".")
             parts.setdefault(part, {})[name] = array
         for name, layout in LAYOUTS.items():
             parts[name] = cut(parts[name], layout, self.mine)
-        self.policy.load_state(parts["policy"])
-        self.learner.load_state(parts["learner"])
+        try:
+            self.policy.load_state(parts["policy"])
+            self.learner.load_state(parts["learner"])
+        except (KeyError, ValueError) as error:
+            raise UsageError(f"the run is of another version of fastpong ({error}): begin a new one") from None
         self.rollout.load_state(parts["rollout"])
         self.tally.load_state(parts["tally"])
         self.games.restore(parts["games"])

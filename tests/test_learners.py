@@ -125,6 +125,38 @@ def test_points_of_a_run_begin_held_until_it_has_faded() -> None:
         assert (actions[held > 0] == 0).all() and (actions[held < 0] == 1).all()
 
 
+def test_games_are_played_with_a_running_mean_once_the_agent_wins() -> None:
+    config = changed(small("fast"), {"average": 3, "sharpen_latest": 170})  # steps of all games: 2nd batch of 40 × 4
+    with after_41_steps(config) as trainer:
+        learner, seen = trainer.learner, []
+        assert isinstance(learner, PPO)
+        for _ in range(5):
+            trainer.learn_if_due()
+            seen.append((learner.learned.copy(), trainer.policy.weights.copy()))
+            for _ in range(40):
+                trainer.advance()
+    assert learner.averaged == 4 and not seen[0][0].any()
+    np.testing.assert_array_equal(*seen[1])
+    learned = [weights for weights, _ in seen]
+    assert (learned[1] != learned[2]).any()
+    mean = learned[1]
+    for share, (weights, played) in zip((1 / 2, 1 / 3, 1 / 3), seen[2:], strict=True):
+        mean = (1 - share) * mean + share * weights
+        np.testing.assert_allclose(played, mean, rtol=1e-4, atol=1e-6)
+
+
+def test_detours_are_taken_once_the_agent_wins() -> None:
+    config = changed(small("fast"), {"detour_rate": 0.2, "detour_steps": 2, "sharpen_latest": 1})
+    with after_41_steps(config) as trainer:
+        assert not trainer.rollout.held.any()
+        trainer.learn_if_due()
+        for _ in range(40):
+            trainer.advance()
+        held, actions = trainer.rollout.held[:40], trainer.rollout.actions[:40]
+        assert set(np.unique(held)) == {-2, -1, 0, 1, 2}
+        assert (actions[held > 0] == 0).all() and (actions[held < 0] == 1).all()
+
+
 def probability_of_up(trainer: Trainer) -> float:
     """Mean over the rows, from many draws."""
     rollout, ups = trainer.rollout, 0

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastpong.checkpoint import RunFolder
+from fastpong.checkpoint import RunFolder, save
 from fastpong.config import Config, make_config
+from fastpong.errors import UsageError
 from fastpong.games import Games
 from fastpong.report import PlainReport
 from fastpong.train import train
@@ -70,7 +71,8 @@ def run(folder: Path, config: Config, steps: int, workers: int = 2, resume: bool
 
 @pytest.mark.parametrize("preset", ["fast", "karpathy", "ray"])
 def test_an_interrupted_run_goes_on_bit_for_bit(preset: str, tmp_path: Path) -> None:
-    config = make_config(preset, {**SMALL, "log_steps": 500, "checkpoint_steps": 3000, "keep_checkpoints": 9})
+    settings = {"log_steps": 500, "checkpoint_steps": 3000, "keep_checkpoints": 9, "sharpen_latest": 1000}
+    config = make_config(preset, {**SMALL, **settings})
     run(tmp_path / "whole", config, 8000)
     run(tmp_path / "parts", config, 2222)
     run(tmp_path / "parts", config, 5701, workers=3, resume=True)
@@ -78,6 +80,7 @@ def test_an_interrupted_run_goes_on_bit_for_bit(preset: str, tmp_path: Path) -> 
     whole, about, _ = RunFolder(tmp_path / "whole").newest()
     parts, about_parts, _ = RunFolder(tmp_path / "parts").newest()
     assert int(whole["learner.updates"]) >= 2
+    assert preset != "fast" or (int(whole["learner.averaged"]) >= 2 and whole["rollout.held"].any())
     assert whole.keys() == parts.keys()
     for name in whole.keys() - {"tally.counts"}:
         np.testing.assert_array_equal(whole[name], parts[name], err_msg=name)
@@ -86,6 +89,17 @@ def test_an_interrupted_run_goes_on_bit_for_bit(preset: str, tmp_path: Path) -> 
     assert about["score"] == about_parts["score"]
     names = [path.name for path in RunFolder(tmp_path / "whole").checkpoints()]
     assert len(names) == 3  # at 3000 and 6000 steps, and at the end
+
+
+def test_a_run_of_another_version_is_told(tmp_path: Path) -> None:
+    config = make_config("fast", SMALL)
+    run(tmp_path / "run", config, 200)
+    folder = RunFolder(tmp_path / "run")
+    arrays, about, _ = folder.newest()
+    del arrays["learner.learned"]
+    save(folder.checkpoints()[0], arrays, about)
+    with pytest.raises(UsageError, match="another version"):
+        run(tmp_path / "run", config, 400, resume=True)
 
 
 def test_metrics_are_the_contracts(tmp_path: Path) -> None:
