@@ -158,7 +158,9 @@ class PPO:
         self.schedule.add(tally.steps, int(sums[7]), int(sums[8]), float(sums[1]))
         # Drawn actions differ from the likeliest one even where that is known to be better: without growing logits the
         # entropy stays at a third of its greatest value, whatever the weight of its bonus.
-        self.policy.arrays["w2"][: c.actions] *= np.float32(self.schedule.growth(tally.steps, float(sums[0])))
+        growth = np.float32(self.schedule.growth(tally.steps, float(sums[0])))
+        for weights in (self.policy.weights, played_with):
+            views(c, weights)["w2"][: c.actions] *= growth
         self._hand_over(played_with)
 
     def _take_up(self) -> npt.NDArray[np.float32]:
