@@ -65,22 +65,6 @@ class Config:
     held_until: int = _setting(
         1_000_000, "ppo: the share of points that begin so falls in a line from 1 to 0 at this step", 1
     )
-    detour_rate: float = _setting(
-        0.03,
-        "ppo: once the agent wins, the paddle is held for a few steps so often per step (detours), in a line to 0 at "
-        "detour_until; these are not learned from",
-        0.0,
-        1.0,
-    )
-    detour_steps: int = _setting(4, "ppo: it is held for 1 to so many steps", 1, 10_000)
-    detour_until: int = _setting(2_500_000, "ppo: the step at which the last detours begin", 0)
-    average: int = _setting(
-        10,
-        "ppo: once the agent wins, games are played with a running mean of the weights after so many batches; 1: with "
-        "the latest",
-        1,
-        10**6,
-    )
     kl: float = _setting(
         0.045,
         "ppo: the learning rate is reduced if a batch changes the policy by more KL, in nats, and a pass that finds "
@@ -99,7 +83,7 @@ class Config:
         1.0,
     )
     sharpen_entropy: float = _setting(
-        0.25, "ppo: they grow while the entropy, in nats, is above this, which falls with the learning rate", 0.0, 10.0
+        0.2, "ppo: they grow while the entropy, in nats, is above this, which falls with the learning rate", 0.0, 10.0
     )
     sharpen_points: float = _setting(0.65, "ppo: the agent wins when it has won this share of 1000 points", 0.0, 1.0)
     sharpen_steps: int = _setting(

@@ -66,18 +66,15 @@ class Policy(ABC):
     arrays : dict of float32
         Views of them by name, see `shapes`.
     held_share : float
-        How many of the points begin with the paddle held, see `kernels.ppo.hold`; 0 by default.
-    detour_rate : float
-        At how many of the steps a detour begins, see there; 0 by default.
+        How many of the points begin with the paddle held, see `kernels.ppo.hold_starts`; 0 by default.
     """
 
     def __init__(self, config: Config, first: int = 0):
-        self.config, self.first, self.held_share, self.detour_rate = config, first, 0.0, 0.0
+        self.config, self.first, self.held_share = config, first, 0.0
         self.weights: F32 = np.zeros(sum(int(np.prod(shape)) for shape in shapes(config).values()), np.float32)
         self.arrays = views(config, self.weights)
         self.noise_key: Any = np.uint64(stream_key(config.seed, ACTION))
         self.start_key: Any = np.uint64(stream_key(config.seed, START))
-        self.detour_key: Any = self.start_key ^ np.uint64(0x9E3779B97F4A7C15)  # any other stream would do
         self.initialise(np.random.default_rng(stream_key(config.seed, WEIGHTS)))
 
     @abstractmethod
@@ -154,10 +151,9 @@ class Convolutional(Policy):
     def act(self, rollout: Rollout, row: int, games: npt.NDArray[np.int64], step: int, greedy: bool = False) -> None:
         """See `Policy.act`."""
         kernel, bias, w1, w2 = (self.arrays[name] for name in ("kernel", "bias", "w1", "w2"))
-        ppo.hold(
+        ppo.hold_starts(
             rollout.held[row - 1], rollout.rewards[row - 1], rollout.ages[row], games,
-            self.start_key, self.detour_key, self.first, step, self.held_share, self.config.held_steps,
-            self.detour_rate, self.config.detour_steps, rollout.held[row],
+            self.start_key, self.first, step, self.held_share, self.config.held_steps, rollout.held[row],
         )  # fmt: skip
         ppo.act(
             rollout.items, rollout.starts.reshape(-1), rollout.lengths.reshape(-1), rollout.ages.reshape(-1),

@@ -43,7 +43,7 @@ class PPO:
     Parameters
     ----------
     config : Config
-        Uses `rollout_steps`, `epochs`, `minibatch`, `gae_lambda`, `value_lambda`, `clip`, `clip_high`, `average`,
+        Uses `rollout_steps`, `epochs`, `minibatch`, `gae_lambda`, `value_lambda`, `clip`, `clip_high`,
         `entropy`, `value_weight`, `learning_rate`, the ``adam_*`` settings and those of `Schedule`.
     policy : Policy
         The weights to change; it has a value output.
@@ -56,10 +56,6 @@ class PPO:
     ----------
     schedule : Schedule
         Learning rate, entropy weight and greed.
-    learned : float32 (any,)
-        The weights as they were learned, once games are played with a running mean of them; the policy holds that.
-    averaged : int
-        How many batches have gone into this mean.
     updates : int
         Steps of the optimiser so far.
     statistics : dict of str to float
@@ -86,7 +82,6 @@ class PPO:
         }
         self._few = {name: np.arange(len(self._matrices[name][0])) for name in ("kernel", "bias", "w2")}
         self.schedule = Schedule(config)
-        self.learned, self.averaged = np.zeros_like(policy.weights), 0
         self.updates = 0
         self.statistics: dict[str, float] = {}
 
@@ -97,14 +92,12 @@ class PPO:
     def learn(self, rollout: Rollout, tally: Tally) -> None:
         """Learn from all new rows but the last, whose value stands for what comes after them."""
         c = self.config
-        played_with = self._take_up()
         begin, end = int(rollout.begins[0]), rollout.rows - 1
         # With the rows of history, so that the indices of the rollout's rows fit.
         count = rollout.games
         advantages, targets = np.zeros((end, count), np.float32), np.zeros((end, count), np.float32)
         ppo.advantages_of(
-            rollout.rewards[begin:end], rollout.ended[begin:end], rollout.held[begin:end],
-            rollout.values[begin : end + 1],
+            rollout.rewards[begin:end], rollout.ended[begin:end], rollout.values[begin : end + 1],
             self.schedule.gamma(tally.steps), c.gae_lambda, c.value_lambda, advantages[begin:], targets[begin:],
         )  # fmt: skip
         played = rollout.held[begin:end] == 0
@@ -158,32 +151,7 @@ class PPO:
         self.schedule.add(tally.steps, int(sums[7]), int(sums[8]), float(sums[1]))
         # Drawn actions differ from the likeliest one even where that is known to be better: without growing logits the
         # entropy stays at a third of its greatest value, whatever the weight of its bonus.
-        growth = np.float32(self.schedule.growth(tally.steps, float(sums[0])))
-        for weights in (self.policy.weights, played_with):
-            views(c, weights)["w2"][: c.actions] *= growth
-        self._hand_over(played_with)
-
-    def _take_up(self) -> npt.NDArray[np.float32]:
-        """Go on from the weights that were learned last; returns those that games were played with."""
-        played_with = self.policy.weights.copy()
-        if self.averaged:
-            self.policy.weights[:] = self.learned
-        return played_with
-
-    def _hand_over(self, played_with: npt.NDArray[np.float32]) -> None:
-        """Once the agent wins, let games be played with a running mean of what was learned.
-
-        The noise of a batch moves a policy further than what is to be learned from it: the mean plays better than
-        the weights that it is made of (Polyak and Juditsky, "Acceleration of stochastic approximation by averaging",
-        1992).
-        """
-        if self.config.average == 1 or self.schedule.won_by is None:
-            return
-        self.learned[:] = self.policy.weights
-        self.averaged += 1
-        if self.averaged > 1:
-            share = np.float32(max(1.0 / self.config.average, 1.0 / self.averaged))
-            self.policy.weights[:] = played_with + (self.learned - played_with) * share
+        self.policy.arrays["w2"][: c.actions] *= np.float32(self.schedule.growth(tally.steps, float(sums[0])))
 
     def _step(
         self,
@@ -280,13 +248,11 @@ class PPO:
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Everything but the weights, by name."""
-        counts = {"updates": np.array(self.updates), "averaged": np.array(self.averaged)}
-        arrays = {"mean": self.mean, "square": self.square, "learned": self.learned}
-        return {**arrays, **counts, **self.schedule.state()}
+        updates = {"updates": np.array(self.updates)}
+        return {"mean": self.mean, "square": self.square, **updates, **self.schedule.state()}
 
     def load_state(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Take over a `state`."""
         self.mean[:], self.square[:] = arrays["mean"], arrays["square"]
-        self.learned[:] = arrays["learned"]
-        self.updates, self.averaged = int(arrays["updates"]), int(arrays["averaged"])
+        self.updates = int(arrays["updates"])
         self.schedule.load_state(arrays)

@@ -79,7 +79,7 @@ class Rollout:
     ages : int64 (rows, games)
         ``ppo``: steps of the game before this one; history goes back no further than this.
     held : int16 (rows, games)
-        ``ppo``: not 0 where the paddle was held and not played, see `fastpong.kernels.ppo.hold`.
+        ``ppo``: not 0 where the paddle was held and not played, see `fastpong.kernels.ppo.hold_starts`.
     """
 
     def __init__(self, config: Config, games: int | None = None):

@@ -26,8 +26,8 @@ class Schedule:
     Parameters
     ----------
     config : Config
-        Uses `learning_rate`, `gamma`, `gamma_end`, `entropy`, `kl` and the ``held_*``, ``detour_*``, ``schedule_*``
-        and ``sharpen*`` settings.
+        Uses `learning_rate`, `gamma`, `gamma_end`, `entropy`, `kl` and the ``held_*``, ``schedule_*`` and ``sharpen*``
+        settings.
 
     Attributes
     ----------
@@ -69,13 +69,6 @@ class Schedule:
     def held_share(self, steps: int) -> float:
         """Return the share of points that begin with the paddle held."""
         return max(0.0, 1.0 - steps / self._config.held_until)
-
-    def detour_rate(self, steps: int) -> float:
-        """Return the probability that a detour begins at a step: from when the agent wins, falling in a line."""
-        until = self._config.detour_until
-        if self.won_by is None or steps >= until:
-            return 0.0
-        return self._config.detour_rate * ((until - steps) / (until - self.won_by))
 
     def growth(self, steps: int, entropy: float) -> float:
         """Return the factor by which the logits grow after a batch in which the policy had this entropy, in nats."""

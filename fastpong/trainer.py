@@ -127,8 +127,7 @@ class Trainer(Player):
     def advance(self, greedy: bool = False) -> None:
         """See `Player.advance`; now and then ranks also `talk`."""
         if isinstance(self.learner, PPO):
-            schedule, steps = self.learner.schedule, self.step * self.config.envs
-            self.policy.held_share, self.policy.detour_rate = schedule.held_share(steps), schedule.detour_rate(steps)
+            self.policy.held_share = self.learner.schedule.held_share(self.step * self.config.envs)
         super().advance(greedy)
         if self.step % self._talk_every == 0:
             self.talk()

@@ -103,8 +103,8 @@ def policy_gradient(
     return grad_w1, grad_w2
 
 
-def advantages_of(rewards: Any, ended: Any, held: Any, values: Any, gamma: float, lam: float) -> tuple[F64, F64]:
-    """GAE as it is defined: Σ (γλ)^k δ_{t+k} until the point ends or the paddle is taken."""
+def advantages_of(rewards: Any, ended: Any, values: Any, gamma: float, lam: float) -> tuple[F64, F64]:
+    """GAE as it is defined: Σ (γλ)^k δ_{t+k} until the point ends."""
     rows, games = rewards.shape
     advantages = np.zeros((rows, games))
     for n in range(games):
@@ -114,8 +114,7 @@ def advantages_of(rewards: Any, ended: Any, held: Any, values: Any, gamma: float
                 over = rewards[k, n] != 0 or ended[k, n] != 0
                 after = 0.0 if over else float(values[k + 1, n])
                 advantages[t, n] += weight * (rewards[k, n] + gamma * after - float(values[k, n]))
-                taken = k + 1 < rows and not held[k, n] and held[k + 1, n]
-                if over or taken:
+                if over:
                     break
                 weight *= gamma * lam
     return advantages, advantages + values[:rows]

@@ -25,12 +25,11 @@ def test_advantages(data: st.DataObject, gamma: float, lam: float, value_lam: fl
     size = (data.draw(st.integers(1, 20)), data.draw(st.integers(1, 3)))
     rewards = data.draw(arrays(np.int8, size, elements=st.sampled_from([0, 0, 0, 1, -1])))
     ended = data.draw(arrays(np.int8, size, elements=st.sampled_from([0, 0, 0, 1])))
-    held = data.draw(arrays(np.int16, size, elements=st.sampled_from([0, 0, 0, 2, -1])))
     values = data.draw(arrays(np.float32, (size[0] + 1, size[1]), elements=st.floats(-1, 1, width=32)))
     advantages, targets = np.zeros(size, np.float32), np.zeros(size, np.float32)
-    ppo.advantages_of(rewards, ended, held, values, gamma, lam, value_lam, advantages, targets)
-    ref_advantages = naive.advantages_of(rewards, ended, held, values, gamma, lam)[0]
-    ref_targets = naive.advantages_of(rewards, ended, held, values, gamma, value_lam)[1]
+    ppo.advantages_of(rewards, ended, values, gamma, lam, value_lam, advantages, targets)
+    ref_advantages = naive.advantages_of(rewards, ended, values, gamma, lam)[0]
+    ref_targets = naive.advantages_of(rewards, ended, values, gamma, value_lam)[1]
     np.testing.assert_allclose(advantages, ref_advantages, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(targets, ref_targets, rtol=1e-4, atol=1e-5)
 
@@ -150,34 +149,26 @@ def test_convolution(steps: Steps) -> None:
         assert all(groups[site] <= place < groups[site + 1] for site, place in zip(entries, mine, strict=True))
 
 
-def test_the_paddle_is_held_at_starts_and_in_detours() -> None:
+def test_some_points_begin_with_the_paddle_held() -> None:
     key: Any = np.uint64(5)
-    detour_key: Any = np.uint64(6)
     before = np.array([0, 0, 3, -3, 1, -1, 9], np.int16)
     rewards, ages = np.array([1, -1, 0, 0, 0, 0, 0], np.int8), np.array([8, 8, 8, 8, 8, 8, 8])
-
-    def held_after(step: int, games: int, share: float, longest: int, rate: float) -> I16:
-        held: I16 = np.full(7, 7, np.int16)
-        where = (before, rewards, ages, np.arange(games), key, detour_key, 100, step)
-        ppo.hold(*where, share, longest, rate, 3, held)
-        return held
-
-    drawn = []
+    starts = []
     for step in range(400):
-        held = held_after(step, 6, 0.6, 4, 0.3)
-        assert held[2:4].tolist() == [2, -2] and held[6] == 7
+        held = np.full(7, 7, np.int16)
+        ppo.hold_starts(before, rewards, ages, np.arange(6), key, 100, step, 0.6, 4, held)
+        assert held[2:].tolist() == [2, -2, 0, 0, 7]
         for game in (0, 1):
             assert held[game] == naive.held_start(uniform(key, 100 + game, step), 0.6, 4)
-        for game in (4, 5):  # the agent would play again
-            assert held[game] == naive.held_start(uniform(detour_key, 100 + game, step), 0.3, 3)
-        drawn.append(held)
-    for games, most, share in (([0, 1], 4, 0.6), ([4, 5], 3, 0.3)):
-        values, counts = np.unique(np.array(drawn)[:, games], return_counts=True)
-        assert values.tolist() == list(range(-most, most + 1))
-        assert abs(counts[most] / 800 - (1 - share)) < 0.06 and counts.min() > 20
+        starts.append(held[:2])
+    drawn, counts = np.unique(starts, return_counts=True)
+    assert drawn.tolist() == [-4, -3, -2, -1, 0, 1, 2, 3, 4]
+    assert abs(counts[4] / 800 - 0.4) < 0.06 and counts.min() > 30
     ages[3] = 0
-    assert held_after(0, 6, 0.0, 4, 0.0)[:6].tolist() == [0, 0, 2, 0, 0, 0]
-    assert held_after(0, 4, 1.0, 900, 0.0)[3] == naive.held_start(uniform(key, 103, 0), 1.0, 900) != 0
+    ppo.hold_starts(before, rewards, ages, np.arange(4), key, 100, 0, 0.0, 4, held)
+    assert held[:4].tolist() == [0, 0, 2, 0]
+    ppo.hold_starts(before, rewards, ages, np.arange(4), key, 100, 0, 1.0, 900, held)
+    assert held[3] == naive.held_start(uniform(key, 103, 0), 1.0, 900) != 0
 
 
 @given(st.tuples(*[st.integers(0, 575)] * 2), st.tuples(*[st.integers(0, 440)] * 4))

@@ -60,13 +60,6 @@ def test_ever_fewer_points_begin_held() -> None:
     assert [one.held_share(steps) for steps in (0, 250, 1000, 10**6)] == [1.0, 0.75, 0.0, 0.0]
 
 
-def test_detours_begin_when_the_agent_wins_and_fade_out() -> None:
-    one = schedule(detour_rate=0.04, detour_until=5000)
-    assert one.detour_rate(900) == 0.0
-    one.add(1000, 2000, 0, 0.02)
-    assert [one.detour_rate(steps) for steps in (1000, 3000, 5000, 10**6)] == pytest.approx([0.04, 0.02, 0.0, 0.0])
-
-
 def test_the_divergence_limits_the_rate() -> None:
     """A policy that moves in proportion to the rate: too far at first, and later less and less."""
     one = schedule(schedule_steps=10**9)

@@ -71,8 +71,7 @@ def run(folder: Path, config: Config, steps: int, workers: int = 2, resume: bool
 
 @pytest.mark.parametrize("preset", ["fast", "karpathy", "ray"])
 def test_an_interrupted_run_goes_on_bit_for_bit(preset: str, tmp_path: Path) -> None:
-    settings = {"log_steps": 500, "checkpoint_steps": 3000, "keep_checkpoints": 9, "sharpen_latest": 1000}
-    config = make_config(preset, {**SMALL, **settings})
+    config = make_config(preset, {**SMALL, "log_steps": 500, "checkpoint_steps": 3000, "keep_checkpoints": 9})
     run(tmp_path / "whole", config, 8000)
     run(tmp_path / "parts", config, 2222)
     run(tmp_path / "parts", config, 5701, workers=3, resume=True)
@@ -80,7 +79,6 @@ def test_an_interrupted_run_goes_on_bit_for_bit(preset: str, tmp_path: Path) -> 
     whole, about, _ = RunFolder(tmp_path / "whole").newest()
     parts, about_parts, _ = RunFolder(tmp_path / "parts").newest()
     assert int(whole["learner.updates"]) >= 2
-    assert preset != "fast" or (int(whole["learner.averaged"]) >= 2 and whole["rollout.held"].any())
     assert whole.keys() == parts.keys()
     for name in whole.keys() - {"tally.counts"}:
         np.testing.assert_array_equal(whole[name], parts[name], err_msg=name)
@@ -96,7 +94,7 @@ def test_a_run_of_another_version_is_told(tmp_path: Path) -> None:
     run(tmp_path / "run", config, 200)
     folder = RunFolder(tmp_path / "run")
     arrays, about, _ = folder.newest()
-    del arrays["learner.learned"]
+    del arrays["learner.square"]
     save(folder.checkpoints()[0], arrays, about)
     with pytest.raises(UsageError, match="another version"):
         run(tmp_path / "run", config, 400, resume=True)

@@ -26,7 +26,6 @@ U8 = npt.NDArray[np.uint8]
 def advantages_of(
     rewards: I8,  # (rows, games)
     ended: I8,  # (rows, games)
-    held: I16,  # (rows, games) see hold
     values: F32,  # (rows + 1, games) the last row is the state after the last step
     gamma: float,  # discount factor per step
     lam: float,  # λ, the decay of the weights of longer returns, for the advantages
@@ -36,10 +35,9 @@ def advantages_of(
 ) -> None:
     """Estimate advantages with GAE (Schulman et al., "High-dimensional continuous control", 2016, equation 16).
 
-    A point ends an episode here: nothing after it is credited to what came before. Nor is what comes of a held
-    paddle: there the value of the state in which it was taken stands for all that follows. The returns have a λ of
-    their own, as in Yuan et al., "What's behind PPO's collapse in long-CoT", 2025 (decoupled GAE): the nearer it is
-    to 1, the sooner the value knows what rare shots are worth.
+    A point ends an episode here: nothing after it is credited to what came before. The returns have a λ of their own,
+    as in Yuan et al., "What's behind PPO's collapse in long-CoT", 2025 (decoupled GAE): the nearer it is to 1, the
+    sooner the value knows what rare shots are worth.
     """
     rows, games = rewards.shape
     for n in range(games):
@@ -48,46 +46,37 @@ def advantages_of(
             over = rewards[t, n] != 0 or ended[t, n] != 0
             after = 0.0 if over else float(values[t + 1, n])
             delta = rewards[t, n] + gamma * after - values[t, n]
-            cut = over or (t + 1 < rows and held[t, n] == 0 and held[t + 1, n] != 0)
-            running = delta + (0.0 if cut else gamma * lam * running)
-            longer = delta + (0.0 if cut else gamma * value_lam * longer)
+            running = delta + (0.0 if over else gamma * lam * running)
+            longer = delta + (0.0 if over else gamma * value_lam * longer)
             advantages[t, n] = running
             targets[t, n] = longer + values[t, n]
 
 
 @kernel
-def hold(
+def hold_starts(
     before: I16,  # (games,) `held` of the step before
     rewards: I8,  # (games,) of the step before
     ages: I64,  # (games,) steps of the game before this one
     members: I64,  # (n,) the games that act
-    key: int,  # uint64 key of the noise of starts
-    detour_key: int,  # uint64 key of the noise of detours
+    key: int,  # uint64 key of this noise
     offset: int,  # global index of game 0 here
     step: int,  # steps since the run began
     share: float,  # of points that begin held
     longest: int,  # steps for which one may be held
-    rate: float,  # probability, at each step that the agent would play, that a detour begins
-    detour_longest: int,  # steps that one may take
     held: I16,  # (games,) out: steps for which the paddle is still held, > 0 upwards, < 0 downwards; 0: the agent plays
 ) -> None:
-    """Hold the paddle toward one of the walls: at the start of some points, and now and then during all of them.
+    """Let some points begin with the paddle held toward one of the walls, for 1 … `longest` steps.
 
-    The first are exploring starts (Sutton and Barto, "Reinforcement Learning", 2nd edition, section 5.3), the second
-    detours: they show the agent what comes of a shot that it would not have played, as in Dabney et al., "Temporally
-    extended ε-greedy exploration", 2021.
+    These are exploring starts (Sutton and Barto, "Reinforcement Learning", 2nd edition, section 5.3).
     """
     for game in members:
         left = int(before[game])
         if ages[game] == 0 or rewards[game] != 0:
-            draw, most = uniform(key, offset + game, step) / max(share, 1e-30), longest
-        elif abs(left) > 1:
-            held[game] = left - 1 if left > 0 else left + 1
-            continue
+            draw = uniform(key, offset + game, step) / max(share, 1e-30)
+            left = min(longest, 1 + int(abs(2.0 * draw - 1.0) * longest)) if draw < 1.0 else 0
+            held[game] = left if draw < 0.5 else -left
         else:
-            draw, most = uniform(detour_key, offset + game, step) / max(rate, 1e-30), detour_longest
-        left = min(most, 1 + int(abs(2.0 * draw - 1.0) * most)) if draw < 1.0 else 0
-        held[game] = left if draw < 0.5 else -left
+            held[game] = left - 1 if left > 0 else left + 1 if left < 0 else 0
 
 
 @reassociated
@@ -136,7 +125,7 @@ def act(
     offset: int,  # global index of game 0 here
     step: int,  # steps since the run began
     greedy: bool,  # take the likeliest action instead of drawing one
-    held: I16,  # (rows · games,) see hold
+    held: I16,  # (rows · games,) see hold_starts
     actions: U8,  # (rows · games,) in: past actions; out: the present ones
     log_probs: F32,  # (rows · games,) out: log of the probability of the action, 0 where the paddle is held
     values: F32,  # (rows · games,) out: value of the state
