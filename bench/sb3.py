@@ -37,7 +37,7 @@ def main() -> None:
             print(json.dumps(line), flush=True)
 
     games = make_atari_env(
-        "PongNoFrameskip-v4", n_envs=8, seed=arguments.seed, vec_env_cls=SubprocVecEnv,
+        "ale_py:PongNoFrameskip-v4", n_envs=8, seed=arguments.seed, vec_env_cls=SubprocVecEnv,
         wrapper_kwargs={"action_repeat_probability": 0.25},
     )  # fmt: skip
     model = PPO(
