@@ -1,6 +1,6 @@
 """What a bug report needs: versions, cores and threads, the game, the display, and what the extras would use."""
 
-import importlib.util
+import contextlib
 import os
 import platform
 import shutil
@@ -9,8 +9,9 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-import fastpong
+import fastpong.kernels.cache
 from fastpong.games import THREAD_VARIABLES, check_workers, usable_cores
+from fastpong.kernels.cache import cache_folder
 from fastpong.ranks import Ranks
 
 BASE = ("numpy", "numba", "llvmlite", "gymnasium", "ale-py", "typer")
@@ -90,15 +91,15 @@ def _processor() -> str:
 
 
 def _cache(problems: list[str]) -> str:
-    """Where numba keeps compiled kernels; without a place every start compiles for half a minute."""
-    spec = importlib.util.find_spec("fastpong.kernels")
-    assert spec is not None and spec.submodule_search_locations
-    folder = os.environ.get("NUMBA_CACHE_DIR") or spec.submodule_search_locations[0]
+    """Where compiled kernels are kept; without a place every start compiles for half a minute."""
+    folder = cache_folder()
+    with contextlib.suppress(OSError):
+        os.makedirs(folder, exist_ok=True)
     if os.access(folder, os.W_OK):
         return folder
-    home = os.path.expanduser("~")
-    if "NUMBA_CACHE_DIR" not in os.environ and os.access(home, os.W_OK):
-        return f"in {home}, as {folder} is read-only"
+    source = os.path.dirname(fastpong.kernels.cache.__file__)
+    if "NUMBA_CACHE_DIR" not in os.environ and os.access(source, os.W_OK):
+        return f"in {source}, as {folder} cannot be written"
     problems.append(f"compiled kernels cannot be kept in {folder}: set NUMBA_CACHE_DIR to a folder that can be written")
     return "none"
 

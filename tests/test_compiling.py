@@ -77,3 +77,35 @@ def test_a_read_only_install_without_a_home_compiles_at_every_start(tmp_path: Pa
     )
     done = subprocess.run([sys.executable, "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout.split() == [str(package / "kernels" / "ppo.py"), "16", "16"], done.stderr
+
+
+def test_the_cache_is_the_users_and_leaves_nothing_beside_the_source(tmp_path: Path) -> None:
+    # pip would not remove it, and a left-over folder hides the editable install that comes next.
+    package = tmp_path / "fastpong"
+    shutil.copytree(Path(fastpong.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    script = (
+        "import numpy as np; from fastpong.kernels import ppo; from fastpong.kernels.cache import cache_folder;"
+        "ppo.rows_of(np.zeros(442, np.bool_), np.zeros(442, np.bool_), np.zeros(7072, np.int64)); print(cache_folder())"
+    )
+
+    def folder() -> Path:
+        command = [sys.executable, "-c", script]
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+        return Path(done.stdout.strip())
+
+    first = folder()
+    assert first.is_relative_to(tmp_path / "cache") and list(first.rglob("*rows_of*.nbc"))
+    assert not list(package.rglob("*.nb?"))
+    with (package / "noise.py").open("a") as file:  # its hash is compiled into the kernels
+        file.write("# changed\n")
+    assert folder() != first
+
+
+def test_numba_keeps_what_others_compile_where_it_did() -> None:
+    script = (
+        "from numba import config, njit; before = config.CACHE_DIR; import fastpong.kernels.ppo;"
+        "assert config.CACHE_DIR == before"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)

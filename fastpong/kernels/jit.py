@@ -4,26 +4,36 @@
 float sums and fuse multiply-adds, which a vectorised dot product needs; nothing else of "fast math" is allowed,
 so infinities and NaN stay what they are.
 
-Compiled kernels are kept where Numba finds a place: `NUMBA_CACHE_DIR`, beside the source, or the user's home. Where
-none can be written (a read-only install without a home) every start compiles again; `fastpong doctor` tells.
+Compiled kernels are kept in `cache.cache_folder`, or where else Numba finds a place. Where none can be written (a
+read-only install without a home) every start compiles again; `fastpong doctor` tells.
 """
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+import numba
 from numba import njit
 
+from fastpong.kernels.cache import cache_folder
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+_FOLDER = cache_folder()
+_NUMBA: Any = numba.config
 
 
 def _compiled(function: F, fastmath: bool | set[str]) -> F:
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
+    before = _NUMBA.CACHE_DIR
+    _NUMBA.CACHE_DIR = _FOLDER  # Numba asks for it here and now; what others compile is kept where it was
     try:
         return cast(F, njit(cache=True, **options)(function))
     except RuntimeError as error:
         if "no locator" not in str(error):
             raise
         return cast(F, njit(**options)(function))
+    finally:
+        _NUMBA.CACHE_DIR = before
 
 
 def kernel(function: F) -> F:
