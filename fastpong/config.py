@@ -65,6 +65,16 @@ class Config:
     held_until: int = _setting(
         1_000_000, "ppo: the share of points that begin so falls in a line from 1 to 0 at this step", 1
     )
+    practice: int = _setting(
+        8,
+        "ppo: a lost point is tried again from a moment before, apart from the game, until it is won, or so "
+        "many times; 0: never",
+        0,
+        1000,
+    )
+    practice_points: float = _setting(
+        0.65, "ppo: lost points are tried again while this share of 1000 points, or more, is won", 0.0, 1.0
+    )
     kl: float = _setting(
         0.045,
         "ppo: the learning rate is reduced if a batch changes the policy by more KL, in nats, and a pass that finds "

@@ -24,14 +24,16 @@ from gymnasium.vector.utils import read_from_shared_memory
 from fastpong.errors import FastpongError, UsageError
 from fastpong.launcher import allowed_cores
 from fastpong.pong import PongGames
-from fastpong.shards import Layout
+from fastpong.shards import Layout, pieces, string_together
 
 LAYOUT: Layout = {
-    "steps": 0, "held": 0, "emulators": "emulator_sizes", "emulator_sizes": 0, "screens": 0, "rewards": 0, "ended": 0,
+    "steps": 0, "held": 0, "emulators": "emulator_sizes", "emulator_sizes": 0, "practices": "practice_sizes",
+    "practice_sizes": 0, "screens": 0, "rewards": 0, "ended": 0, "practising": 0,
 }  # fmt: skip
 """Of the arrays of a snapshot, see `fastpong.shards`."""
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+_SHARED = ("screens", "rewards", "ended", "practising")
 _GONE = (EOFError, BrokenPipeError, ConnectionResetError)
 
 
@@ -84,8 +86,10 @@ class Games(AsyncVectorEnv):
         The games of each group, ascending.
     slots : int64 (envs,)
         The slot of each game.
-    screens, rewards, ended
-        uint8 (slots, 210, 160), int8 (slots,), int8 (slots,): the shared arrays, see `fastpong.pong.space_of`.
+    attempts : int
+        How often a lost point is practised from the next `send` on, see `fastpong.practice`; 0 at first.
+    screens, rewards, ended, practising
+        uint8 (slots, 210, 160) and three times int8 (slots,): the shared arrays, see `fastpong.pong.space_of`.
 
     Raises
     ------
@@ -132,6 +136,7 @@ class Games(AsyncVectorEnv):
             functions.append(functools.partial(PongGames, *rules, slots=most, splits=cuts.tolist()))
         self.groups = [np.array(group, np.int64) for group in members]
         self._in_flight = [False] * groups
+        self.attempts = 0
         self.closed = False
         serve: Any = _serve  # gymnasium 1.3 passes one argument less than 1.4
         try:
@@ -151,12 +156,13 @@ class Games(AsyncVectorEnv):
         self.screens: npt.NDArray[np.uint8] = self.observations["screens"].reshape(workers * most, 210, 160)
         self.rewards: npt.NDArray[np.int8] = self.observations["rewards"].reshape(-1)
         self.ended: npt.NDArray[np.int8] = self.observations["ended"].reshape(-1)
+        self.practising: npt.NDArray[np.int8] = self.observations["practising"].reshape(-1)
 
     def send(self, group: int, actions: npt.NDArray[np.uint8]) -> None:
         """Step the games of a group with these actions, uint8 (n,) in the order of ``groups[group]``."""
         assert not self._in_flight[group], "recv comes before send"
         for worker, part in self._parts[group]:
-            self._to(worker, "group", (group, actions[part].tobytes()))
+            self._to(worker, "group", (group, actions[part].tobytes(), self.attempts))
         self._in_flight[group] = True
 
     def recv(self, group: int) -> None:
@@ -177,33 +183,28 @@ class Games(AsyncVectorEnv):
         for worker in range(self.workers):
             self._to(worker, "snapshot", None)
         states = sorted(state for worker in range(self.workers) for state in self._from(worker))
+        _, steps, held, emulators, practices = zip(*states, strict=True)
         return {
-            "steps": np.array([state[1] for state in states], np.int64),
-            "held": np.array([state[2] for state in states], np.uint8),
-            "emulators": np.frombuffer(b"".join(state[3] for state in states), np.uint8),
-            "emulator_sizes": np.array([len(state[3]) for state in states], np.int64),
-            "screens": self.screens[self.slots],
-            "rewards": self.rewards[self.slots],
-            "ended": self.ended[self.slots],
+            "steps": np.array(steps, np.int64),
+            "held": np.array(held, np.uint8),
+            **string_together(emulators, "emulators", "emulator_sizes"),
+            **string_together(practices, "practices", "practice_sizes"),
+            **{name: getattr(self, name)[self.slots] for name in _SHARED},
         }
 
     def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Put all games back to a `snapshot`; takes the place of `reset`."""
-        ends = np.cumsum(arrays["emulator_sizes"])
-        data = arrays["emulators"].tobytes()
-        states = {
-            self.first + game: (int(arrays["steps"][game]), int(arrays["held"][game]), data[end - size : end])
-            for game, (end, size) in enumerate(zip(ends, arrays["emulator_sizes"], strict=True))
-        }
+        emulators = pieces(arrays["emulators"], arrays["emulator_sizes"])
+        practices = pieces(arrays["practices"], arrays["practice_sizes"])
+        states = list(zip(arrays["steps"].tolist(), arrays["held"].tolist(), emulators, practices, strict=True))
         most = len(self.screens) // self.workers
         for worker in range(self.workers):
             mine = np.flatnonzero(self.slots // most == worker).tolist()
-            self._to(worker, "restore", {self.first + game: states[self.first + game] for game in mine})
+            self._to(worker, "restore", {self.first + game: states[game] for game in mine})
         for worker in range(self.workers):
             self._from(worker)
-        self.screens[self.slots] = arrays["screens"]
-        self.rewards[self.slots] = arrays["rewards"]
-        self.ended[self.slots] = arrays["ended"]
+        for name in _SHARED:
+            getattr(self, name)[self.slots] = arrays[name]
 
     def close_extras(self, timeout: float | None = 2.0, terminate: bool = False) -> None:
         """Stop the subprocesses; they hold nothing that would need a farewell."""
@@ -288,7 +289,7 @@ def _serve(
             command, data = pipe.recv()
             reply: Any = None
             if command == "group":
-                env.step_group(data[0], data[1])
+                env.step_group(*data)
             elif command == "step":
                 reply = (None, *env.step(data)[1:])
             elif command == "reset":

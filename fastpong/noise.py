@@ -20,7 +20,7 @@ _MUL_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MUL_2 = np.uint64(0x94D049BB133111EB)
 _S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
 
-STICKY, ACTION, WEIGHTS, SHUFFLE, EVALUATION, START = 1, 2, 3, 4, 5, 6
+STICKY, ACTION, WEIGHTS, SHUFFLE, EVALUATION, START, PRACTICE = 1, 2, 3, 4, 5, 6, 7
 """Purposes: independent streams of one run seed."""
 
 
@@ -49,6 +49,12 @@ def stream_key(seed: int, purpose: int) -> int:
     """Key of one stream (`STICKY`, `ACTION`, …) of the run with this seed, in 0 … 2⁶⁴ − 1."""
     array = np.array([[seed & _MASK], [purpose]], dtype=np.uint64)
     return int(hash64(array[0], array[1], np.zeros(1, np.uint64))[0])
+
+
+def uniform_of(seed: int, purpose: int, game: int, step: int) -> float:
+    """Draw from the uniform distribution over [0, 1): one number for each game and step of a stream."""
+    key, index, when = (np.full(1, number, np.uint64) for number in (stream_key(seed, purpose), game, step))
+    return int(hash64(key, index, when)[0] >> np.uint64(11)) / 2.0**53
 
 
 def sticky_repeats(

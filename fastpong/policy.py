@@ -152,7 +152,7 @@ class Convolutional(Policy):
         """See `Policy.act`."""
         kernel, bias, w1, w2 = (self.arrays[name] for name in ("kernel", "bias", "w1", "w2"))
         ppo.hold_starts(
-            rollout.held[row - 1], rollout.rewards[row - 1], rollout.ages[row], games,
+            rollout.held[row - 1], rollout.rewards[row - 1], rollout.ages[row], rollout.practising[row], games,
             self.start_key, self.first, step, self.held_share, self.config.held_steps, rollout.held[row],
         )  # fmt: skip
         ppo.act(

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from ale_py import Action, ALEInterface, ALEState, roms
 
-from fastpong.noise import sticky_repeats
+from fastpong.noise import PRACTICE, sticky_repeats, uniform_of
+from fastpong.practice import Practice
 
 SCREEN = (210, 160)
 """Height and width of a screen in pixels."""
@@ -37,15 +38,18 @@ def space_of(slots: int) -> Any:
     """Observation of `slots` games: their screens, and the outcome of their last step.
 
     ``screens`` uint8 (slots, 210, 160) palette indices; ``rewards`` int8 (slots,) points won minus lost;
-    ``ended`` int8 (slots,) 1 where the step ended a game, and the screen is the first one of the next game;
-    also 1 after a reset.
+    ``ended`` int8 (slots,) 1 where the step ended a game, and the screen is the first one of the next game, also 1
+    after a reset; 2 where the emulator was put elsewhere after the step, to begin or to end a practice attempt: not 0
+    means that the screen does not follow the one before; ``practising`` int8 (slots,) 1 where the screen belongs to
+    an attempt and not to a game.
     """
     box = gymnasium.spaces.Box
     return gymnasium.spaces.Dict(
         {
             "screens": box(0, 255, (slots, *SCREEN), np.uint8),
             "rewards": box(-21, 21, (slots,), np.int8),
-            "ended": box(0, 1, (slots,), np.int8),
+            "ended": box(0, 2, (slots,), np.int8),
+            "practising": box(0, 1, (slots,), np.int8),
         }
     )
 
@@ -111,6 +115,7 @@ class PongGames(gymnasium.Env[Any, Any]):
         self._own: list[ALEInterface | None] = [None] * len(self.games)
         self._states: list[ALEState | None] = [None] * len(self.games)  # of the games that take turns
         self._held = [Action.NOOP] * len(self.games)
+        self._practice = [Practice() for _ in self.games]
         self._steps = [0] * len(self.groups)
         self._repeats: list[npt.NDArray[np.uint8]] = [np.zeros((0, 0), np.uint8)] * len(self.groups)
 
@@ -134,8 +139,8 @@ class PongGames(gymnasium.Env[Any, Any]):
             elif emulator is not shared:
                 emulator.reset_game()
             shared.getScreen(self.arrays["screens"][i])
-            self._held[i] = Action.NOOP
-        self.arrays["rewards"][:] = 0
+            self._held[i], self._practice[i] = Action.NOOP, Practice()
+        self.arrays["rewards"][:] = self.arrays["practising"][:] = 0
         self.arrays["ended"][:] = 1
         return self.arrays, {}
 
@@ -145,8 +150,12 @@ class PongGames(gymnasium.Env[Any, Any]):
             self.step_group(group, [int(action[i]) for i in members])
         return self.arrays, 0.0, False, False, {}
 
-    def step_group(self, group: int, actions: Sequence[int]) -> None:
-        """Step the games of one group; `actions` holds 0 (up), 1 (down) or 2 (no-op) for each."""
+    def step_group(self, group: int, actions: Sequence[int], attempts: int = 0) -> None:
+        """Step the games of one group.
+
+        `actions` holds 0 (up), 1 (down) or 2 (no-op) for each; a point that is lost now is practised with so many
+        `attempts`, see `fastpong.practice`.
+        """
         members = self.groups[group]
         now = self._steps[group]
         at = now % _STICKY_BLOCK
@@ -158,6 +167,7 @@ class PongGames(gymnasium.Env[Any, Any]):
         repeats: list[int] = self._repeats[group][at].tolist()
         self._steps[group] = now + 1
         screens, rewards, ended = self.arrays["screens"], self.arrays["rewards"], self.arrays["ended"]
+        practising = self.arrays["practising"]
         for i, choice, repeat in zip(members, actions, repeats, strict=True):
             emulator = self._own[i] or self._swap_in(i)
             act = emulator.act
@@ -173,36 +183,50 @@ class PongGames(gymnasium.Env[Any, Any]):
             if over:
                 emulator.reset_game()
                 self._held[i] = Action.NOOP
-            emulator.getScreen(screens[i])
+            practice = self._practice[i]
+            practised = practice.aside is not None
+            draw = uniform_of(self.seed, PRACTICE, int(self.games[i]), now) if reward < 0 else 0.0
+            moment = practice.after(emulator, self._held[i], reward, over, attempts, draw)
+            if moment is None:
+                emulator.getScreen(screens[i])
+            else:
+                screens[i], self._held[i] = moment.screen, moment.held
             rewards[i] = reward
-            ended[i] = over
+            ended[i] = 1 if over and not practised else 2 if moment is not None else 0
+            practising[i] = practice.aside is not None
             if self._states[i] is not None:
                 self._states[i] = emulator.cloneState(include_rng=True)
         self._settle_one()
 
-    def snapshot(self) -> list[tuple[int, int, int, bytes]]:
-        """State of every game: (global index, steps since the run began, held action, emulator state)."""
+    def snapshot(self) -> list[tuple[int, int, int, bytes, bytes]]:
+        """State of every game: (global index, steps since the run began, held action, emulator state, practice)."""
         return [
-            (int(self.games[i]), self._steps[group], self._held[i].value, self._save_emulator(i))
+            (
+                int(self.games[i]),
+                self._steps[group],
+                self._held[i].value,
+                self._save_emulator(i),
+                self._practice[i].dump(),
+            )
             for group, members in enumerate(self.groups)
             for i in members
         ]
 
-    def restore(self, states: dict[int, tuple[int, int, bytes]]) -> None:
-        """Put every game back to ``states[global index] = (steps, held action, emulator state)``.
+    def restore(self, states: dict[int, tuple[int, int, bytes, bytes]]) -> None:
+        """Put every game back to ``states[global index] = (steps, held action, emulator state, practice)``.
 
         The observation arrays are the caller's to restore: the emulator draws no screen until its next step.
         """
         self._start()
         for group, members in enumerate(self.groups):
             for i in members:
-                steps, held, data = states[int(self.games[i])]
+                steps, held, data, practice = states[int(self.games[i])]
                 state, emulator = ALEState(data), self._own[i]
                 if emulator is None:
                     self._states[i] = state
                 else:
                     emulator.restoreState(state)
-                self._held[i] = Action(held)
+                self._held[i], self._practice[i] = Action(held), Practice.load(practice)
                 self._steps[group] = steps
         self._forget_noise()
 

@@ -60,7 +60,8 @@ class PPO:
         Steps of the optimiser so far.
     statistics : dict of str to float
         Means over the last batch: ``entropy`` and ``kl`` (nats), ``clipped`` (share of samples) and ``explained``
-        (share of the variance of the returns that the value explains); and the present ``learning_rate``.
+        (share of the variance of the returns that the value explains); the present ``learning_rate``; and which share
+        of the steps was ``practised``.
     """
 
     def __init__(self, config: Config, policy: Policy, ranks: Ranks | None = None, games: range | None = None):
@@ -100,7 +101,9 @@ class PPO:
             rollout.rewards[begin:end], rollout.ended[begin:end], rollout.values[begin : end + 1],
             self.schedule.gamma(tally.steps), c.gae_lambda, c.value_lambda, advantages[begin:], targets[begin:],
         )  # fmt: skip
-        played = rollout.held[begin:end] == 0
+        practised = rollout.practising[begin:end] != 0
+        # A practice attempt begins amid a point, and its first steps are not yet seen as they would be there.
+        played = (rollout.held[begin:end] == 0) & ~(practised & (rollout.ages[begin:end] < rollout.history))
         advantages[begin:][played] = standardised(advantages[begin:][played], self.ranks)
         starts, lengths, ages = (array.reshape(-1) for array in (rollout.starts, rollout.lengths, rollout.ages))
         steps = np.arange(begin * count, end * count)
@@ -129,11 +132,13 @@ class PPO:
                 break
         if c.local_steps > 1:
             self._average()
-        goals, rewards = targets[begin:][played].astype(np.float64), rollout.rewards[begin:end]
+        goals = targets[begin:][played].astype(np.float64)
+        rewards = np.where(practised, 0, rollout.rewards[begin:end])
         sums = np.array(
             [
                 *np.sum([half.sums for half in self._halves], axis=0),
                 goals.sum(), np.square(goals).sum(), goals.size, np.sum(rewards > 0), np.sum(rewards < 0),
+                practised.sum(),
             ]
         )  # fmt: skip
         self.ranks.sum(sums)
@@ -146,6 +151,7 @@ class PPO:
             "clipped": float(sums[2]),
             "explained": 1.0 - float(sums[3]) / spread if spread > 0 else 0.0,
             "learning_rate": learning_rate,
+            "practised": float(sums[9]) / ((end - begin) * c.envs),
         }
         rollout.begins[:] = end
         self.schedule.add(tally.steps, int(sums[7]), int(sums[8]), float(sums[1]))

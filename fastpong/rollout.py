@@ -15,7 +15,7 @@ from fastpong.shards import Arrays, Layout, join
 I64 = npt.NDArray[np.int64]
 
 
-_ROWS = ("starts", "lengths", "ages", "held", "actions", "log_probs", "values", "rewards", "ended")
+_ROWS = ("starts", "lengths", "ages", "practising", "held", "actions", "log_probs", "values", "rewards", "ended")
 
 LAYOUT: Layout = {
     **{name: 1 for name in _ROWS if name != "starts"},
@@ -74,10 +74,14 @@ class Rollout:
 
     Attributes
     ----------
+    history : int
+        How many earlier steps the network looks at.
     begins : int64 (games,)
         First row of each game that no batch has used. Earlier rows are history, which later steps still look at.
     ages : int64 (rows, games)
-        ``ppo``: steps of the game before this one; history goes back no further than this.
+        ``ppo``: steps before this one in the game, or in the practice attempt; history goes back no further.
+    practising : int8 (rows, games)
+        Not 0 where the step belongs to a practice attempt, see `fastpong.practice`, and not to a game.
     held : int16 (rows, games)
         ``ppo``: not 0 where the paddle was held and not played, see `fastpong.kernels.ppo.hold_starts`.
     """
@@ -86,12 +90,13 @@ class Rollout:
         games = config.envs if games is None else games
         self.config, self.games = config, games
         self._runs = config.algorithm == "ppo"
-        self._history = max(config.frames - 1, config.past_actions) if self._runs else 0
+        self.history = max(config.frames - 1, config.past_actions) if self._runs else 0
         self.rows = 0
         self.end = 0  # of what is used of `items`
         self.items: Any = np.zeros(1 << 20, np.int32 if self._runs else np.int16)
         self.starts, self.lengths = np.zeros((256, games), np.int64), np.zeros((256, games), np.int64)
         self.ages = np.zeros((256, games), np.int64)
+        self.practising = np.zeros((256, games), np.int8)
         self.held, self.actions = np.zeros((256, games), np.int16), np.zeros((256, games), np.uint8)
         self.log_probs, self.values = np.zeros((256, games), np.float32), np.zeros((256, games), np.float32)
         self.rewards, self.ended = np.zeros((256, games), np.int8), np.zeros((256, games), np.int8)
@@ -157,7 +162,7 @@ class Rollout:
 
     def drop_used(self) -> None:
         """Forget the rows that every game is done with, but for the history of the next one."""
-        used = int(self.begins.min()) - self._history
+        used = int(self.begins.min()) - self.history
         if used <= 0:
             return
         left = self.rows - used
@@ -182,7 +187,7 @@ class Rollout:
         """Everything that the next batches need, by name; see `LAYOUT`."""
         rows = {name: getattr(self, name)[: self.rows].copy() for name in _ROWS if name != "starts"}
         for array in rows.values():  # so that nothing is left of what only some games are done with
-            array[np.arange(self.rows)[:, None] < self.begins - self._history] = 0
+            array[np.arange(self.rows)[:, None] < self.begins - self.history] = 0
         lengths = rows["lengths"].T.reshape(-1)  # game by game, row by row
         ends = np.cumsum(lengths)
         shifts = self.starts[: self.rows].T.reshape(-1) - (ends - lengths)

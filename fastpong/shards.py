@@ -37,6 +37,17 @@ def join(parts: Sequence[Arrays], layout: Layout) -> Arrays:
     }
 
 
+def string_together(parts: Sequence[bytes], name: str, sizes: str) -> Arrays:
+    """Return the bytes of all games in one array `name`, and their lengths in an array `sizes`."""
+    return {name: np.frombuffer(b"".join(parts), np.uint8), sizes: np.array([len(part) for part in parts], np.int64)}
+
+
+def pieces(array: npt.NDArray[np.uint8], sizes: npt.NDArray[np.int64]) -> list[bytes]:
+    """Return what was strung together."""
+    ends = np.cumsum(sizes).tolist()
+    return [array[end - size : end].tobytes() for end, size in zip(ends, sizes.tolist(), strict=True)]
+
+
 def _per_game(lengths: npt.NDArray[Any], axis: int | str | None) -> npt.NDArray[np.int64]:
     assert isinstance(axis, int)
     totals: npt.NDArray[np.int64] = np.moveaxis(lengths, axis, 0).reshape(lengths.shape[axis], -1).sum(axis=1)

@@ -54,15 +54,21 @@ class Tally:
         self._new: list[tuple[int, int, int, int]] = []  # (steps at its end, game, score, steps) of finished games
         self._new_won = self._new_lost = 0
 
-    def add(self, rewards: npt.NDArray[np.int8], ended: npt.NDArray[np.int8]) -> None:
-        """Count one step of every game of this rank; `rewards` and `ended` are int8 (games,), from the emulator."""
+    def add(self, rewards: npt.NDArray[np.int8], ended: npt.NDArray[np.int8], practised: npt.NDArray[np.int8]) -> None:
+        """Count one step of every game of this rank.
+
+        `rewards`, `ended` and `practised` are int8 (games,), see `fastpong.pong.space_of`. A step that was practised
+        is a step, and belongs to no game.
+        """
         self.steps += self._envs
-        self._length += 1
+        self._length += practised == 0
+        if practised.any():
+            rewards = np.where(practised, 0, rewards)
         if rewards.any():
             self._score += rewards
             self._new_won += int(rewards[rewards > 0].sum())
             self._new_lost -= int(rewards[rewards < 0].sum())
-        for game in np.flatnonzero(ended).tolist():
+        for game in np.flatnonzero(ended == 1).tolist():
             self._new.append((self.steps, self._first + game, int(self._score[game]), int(self._length[game])))
             self._score[game] = self._length[game] = 0
 

@@ -76,6 +76,7 @@ class Player:
             games.recv(group)
             t1 = clock()
             rollout.observe(row, self._screens, slots, members, games.ended)
+            rollout.practising[row, members] = games.practising[slots]
             t2 = clock()
             if before >= 0:
                 rollout.rewards[before, members] = games.rewards[slots]
@@ -90,7 +91,7 @@ class Player:
         self.step += 1
         if before >= 0:
             t0 = clock()
-            self.tally.add(rollout.rewards[before], rollout.ended[before])
+            self.tally.add(rollout.rewards[before], rollout.ended[before], rollout.practising[before])
             seconds["record"] += clock() - t0
 
 
@@ -128,6 +129,7 @@ class Trainer(Player):
         """See `Player.advance`; now and then ranks also `talk`."""
         if isinstance(self.learner, PPO):
             self.policy.held_share = self.learner.schedule.held_share(self.step * self.config.envs)
+            self.games.attempts = self.learner.schedule.attempts()
         super().advance(greedy)
         if self.step % self._talk_every == 0:
             self.talk()
@@ -190,9 +192,9 @@ class Trainer(Player):
         for key, array in arrays.items():
             part, _, name = key.partition(".")
             parts.setdefault(part, {})[name] = array
-        for name, layout in LAYOUTS.items():
-            parts[name] = cut(parts[name], layout, self.mine)
         try:
+            for name, layout in LAYOUTS.items():
+                parts[name] = cut(parts[name], layout, self.mine)
             self.policy.load_state(parts["policy"])
             self.learner.load_state(parts["learner"])
         except (KeyError, ValueError) as error:

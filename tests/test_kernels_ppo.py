@@ -153,10 +153,11 @@ def test_some_points_begin_with_the_paddle_held() -> None:
     key: Any = np.uint64(5)
     before = np.array([0, 0, 3, -3, 1, -1, 9], np.int16)
     rewards, ages = np.array([1, -1, 0, 0, 0, 0, 0], np.int8), np.array([8, 8, 8, 8, 8, 8, 8])
+    practising = np.zeros(7, np.int8)
     starts = []
     for step in range(400):
         held = np.full(7, 7, np.int16)
-        ppo.hold_starts(before, rewards, ages, np.arange(6), key, 100, step, 0.6, 4, held)
+        ppo.hold_starts(before, rewards, ages, practising, np.arange(6), key, 100, step, 0.6, 4, held)
         assert held[2:].tolist() == [2, -2, 0, 0, 7]
         for game in (0, 1):
             assert held[game] == naive.held_start(uniform(key, 100 + game, step), 0.6, 4)
@@ -165,10 +166,13 @@ def test_some_points_begin_with_the_paddle_held() -> None:
     assert drawn.tolist() == [-4, -3, -2, -1, 0, 1, 2, 3, 4]
     assert abs(counts[4] / 800 - 0.4) < 0.06 and counts.min() > 30
     ages[3] = 0
-    ppo.hold_starts(before, rewards, ages, np.arange(4), key, 100, 0, 0.0, 4, held)
+    ppo.hold_starts(before, rewards, ages, practising, np.arange(4), key, 100, 0, 0.0, 4, held)
     assert held[:4].tolist() == [0, 0, 2, 0]
-    ppo.hold_starts(before, rewards, ages, np.arange(4), key, 100, 0, 1.0, 900, held)
+    ppo.hold_starts(before, rewards, ages, practising, np.arange(4), key, 100, 0, 1.0, 900, held)
     assert held[3] == naive.held_start(uniform(key, 103, 0), 1.0, 900) != 0
+    practising[:] = 1
+    ppo.hold_starts(before, rewards, ages, practising, np.arange(4), key, 100, 0, 1.0, 900, held)
+    assert held[:4].tolist() == [0, 0, 0, 0]
 
 
 @given(st.tuples(*[st.integers(0, 575)] * 2), st.tuples(*[st.integers(0, 440)] * 4))

@@ -57,6 +57,7 @@ def hold_starts(
     before: I16,  # (games,) `held` of the step before
     rewards: I8,  # (games,) of the step before
     ages: I64,  # (games,) steps of the game before this one
+    practising: I8,  # (games,) not 0 where this step belongs to a practice attempt
     members: I64,  # (n,) the games that act
     key: int,  # uint64 key of this noise
     offset: int,  # global index of game 0 here
@@ -67,11 +68,14 @@ def hold_starts(
 ) -> None:
     """Let some points begin with the paddle held toward one of the walls, for 1 … `longest` steps.
 
-    These are exploring starts (Sutton and Barto, "Reinforcement Learning", 2nd edition, section 5.3).
+    These are exploring starts (Sutton and Barto, "Reinforcement Learning", 2nd edition, section 5.3). Practice attempts
+    begin amid a point, and are played from there.
     """
     for game in members:
         left = int(before[game])
-        if ages[game] == 0 or rewards[game] != 0:
+        if practising[game] != 0:
+            held[game] = 0
+        elif ages[game] == 0 or rewards[game] != 0:
             draw = uniform(key, offset + game, step) / max(share, 1e-30)
             left = min(longest, 1 + int(abs(2.0 * draw - 1.0) * longest)) if draw < 1.0 else 0
             held[game] = left if draw < 0.5 else -left
