@@ -66,14 +66,14 @@ class Config:
         1_000_000, "ppo: the share of points that begin so falls in a line from 1 to 0 at this step", 1
     )
     practice: int = _setting(
-        8,
+        4,
         "ppo: a lost point is tried again from a moment before, apart from the game, until it is won, or so "
         "many times; 0: never",
         0,
         1000,
     )
-    practice_points: float = _setting(
-        0.65, "ppo: lost points are tried again while this share of 1000 points, or more, is won", 0.0, 1.0
+    practice_until: int = _setting(
+        3_000_000, "ppo: the number of times falls in a line, and practice ends at this step", 1
     )
     kl: float = _setting(
         0.045,

@@ -20,7 +20,7 @@ EVERY = 12
 """Steps between two moments of a point that are remembered; copying an emulator takes as long as a third of a step."""
 
 NEAREST, FARTHEST = 12, 60
-"""How many steps before the loss an attempt may begin."""
+"""How many steps before the one that lost the point an attempt may begin."""
 
 _HEAD, _ENTRY = struct.Struct("<4i"), struct.Struct("<4i")
 
@@ -49,7 +49,7 @@ class Practice:
     def __init__(self) -> None:
         self.aside: Moment | None = None
         self._moments: list[Moment] = []  # of the present point, EVERY steps apart
-        self._age = 0  # steps of the present point
+        self._age = 0  # steps of the present point that did not end it
         self._left = 0  # attempts, the present one included
 
     def after(
@@ -77,8 +77,8 @@ class Practice:
         Moment or None
             Where the emulator is now, if that is not where the step has led.
         """
-        self._age += 1
         if reward == 0 and not over:
+            self._age += 1
             if attempts and self._age % EVERY == 0:
                 self._moments.append(_now(self._age, emulator, held))
                 del self._moments[: -(FARTHEST // EVERY) - 1]

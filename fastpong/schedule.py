@@ -75,10 +75,10 @@ class Schedule:
         grows = self.won_by is not None and entropy > self._config.sharpen_entropy * self.left(steps)
         return 1.0 + self._config.sharpen if grows else 1.0
 
-    def attempts(self) -> int:
-        """Return how often a lost point is tried again at present."""
-        points, won = self._points()
-        return self._config.practice if points and won >= self._config.practice_points * points else 0
+    def attempts(self, steps: int) -> int:
+        """Return how often a lost point is tried again: once at least, until it ends."""
+        c = self._config
+        return round(c.practice * (1.0 - steps / c.practice_until) + 0.49) if steps < c.practice_until else 0
 
     def add(self, steps: int, won: int, lost: int, kl: float) -> None:
         """Take note of a batch: points won and lost in it, and the KL divergence, in nats, that it caused."""
@@ -86,17 +86,13 @@ class Schedule:
         self._outcomes.append((won, lost))
         while sum(map(sum, self._outcomes)) - sum(self._outcomes[0]) >= POINTS:
             self._outcomes.popleft()
-        points, all_won = self._points()
+        points, all_won = sum(map(sum, self._outcomes)), sum(won for won, _ in self._outcomes)
         wins = points >= POINTS and all_won >= c.sharpen_points * points
         if self.won_by is None and (wins or steps >= c.sharpen_latest):
             self.won_by = steps
         if c.kl and kl > 0.0:
             factor = min(_MOST, max(1.0 / _MOST, (c.kl / kl) ** _GAIN))
             self.rate = min(c.learning_rate, self.learning_rate(steps) * factor)
-
-    def _points(self) -> tuple[int, int]:
-        """Return how many of the latest points there are, and how many of them were won."""
-        return sum(map(sum, self._outcomes)), sum(won for won, _ in self._outcomes)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Everything, as arrays by name."""

@@ -128,8 +128,9 @@ class Trainer(Player):
     def advance(self, greedy: bool = False) -> None:
         """See `Player.advance`; now and then ranks also `talk`."""
         if isinstance(self.learner, PPO):
-            self.policy.held_share = self.learner.schedule.held_share(self.step * self.config.envs)
-            self.games.attempts = self.learner.schedule.attempts()
+            steps = self.step * self.config.envs
+            self.policy.held_share = self.learner.schedule.held_share(steps)
+            self.games.attempts = self.learner.schedule.attempts(steps)
         super().advance(greedy)
         if self.step % self._talk_every == 0:
             self.talk()

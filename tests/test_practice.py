@@ -51,8 +51,8 @@ def test_attempts_begin_shortly_before_the_loss_and_end_with_a_win(attempts: int
             point.append(screen.tobytes())
             continue
         tries = tries + 1 if practised else 0
-        lost_at = len(point)  # steps of the point
-        usable = [age for age in range(EVERY, lost_at, EVERY) if NEAREST <= lost_at - age <= FARTHEST]
+        lost_at = len(point) - 1  # steps before the one that lost it
+        usable = [age for age in range(EVERY, lost_at + 1, EVERY) if NEAREST <= lost_at - age <= FARTHEST]
         assert practising == (reward < 0 and tries < attempts and bool(usable))
         assert ended == (2 if practised or practising else 0) or (ended == 1 and not practised)
         won += practised and reward > 0

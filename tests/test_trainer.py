@@ -16,17 +16,7 @@ from fastpong.train import train
 from fastpong.trainer import STAGES, Trainer
 
 # Games that last 800 steps or more: a few whole ones are needed for an update.
-SMALL = {
-    "envs": 6,
-    "batch_games": 2,
-    "hidden": 32,
-    "seed": 5,
-    "target": 22,
-    "minibatch": 256,
-    "eval_games": 0,
-    "practice": 2,
-    "practice_points": 0.0,
-}
+SMALL = {"envs": 6, "batch_games": 2, "hidden": 32, "seed": 5, "target": 22, "minibatch": 256, "eval_games": 0}
 
 
 def trained(config: Config, workers: int, groups: int, steps: int = 1250) -> Trainer:
