@@ -72,8 +72,11 @@ class Config:
         0,
         1000,
     )
+    practice_points: float = _setting(
+        0.45, "ppo: lost points are tried again while this share of 1000 points, or more, is won", 0.0, 1.0
+    )
     practice_until: int = _setting(
-        3_000_000, "ppo: the number of times falls in a line, and practice ends at this step", 1
+        4_000_000, "ppo: the number of times falls in a line, and practice ends at this step", 1
     )
     kl: float = _setting(
         0.045,

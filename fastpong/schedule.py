@@ -1,5 +1,6 @@
 """How far PPO's policy may move with each batch, and when it becomes greedier: both depend on how well it does."""
 
+import math
 from collections import deque
 from typing import Any
 
@@ -76,9 +77,11 @@ class Schedule:
         return 1.0 + self._config.sharpen if grows else 1.0
 
     def attempts(self, steps: int) -> int:
-        """Return how often a lost point is tried again: once at least, until it ends."""
+        """Return how often a lost point is tried again: ever less often, but once until practice ends."""
         c = self._config
-        return round(c.practice * (1.0 - steps / c.practice_until) + 0.49) if steps < c.practice_until else 0
+        if self._won_share() < c.practice_points:
+            return 0
+        return math.ceil(c.practice * max(0.0, 1.0 - steps / c.practice_until))
 
     def add(self, steps: int, won: int, lost: int, kl: float) -> None:
         """Take note of a batch: points won and lost in it, and the KL divergence, in nats, that it caused."""
@@ -86,13 +89,17 @@ class Schedule:
         self._outcomes.append((won, lost))
         while sum(map(sum, self._outcomes)) - sum(self._outcomes[0]) >= POINTS:
             self._outcomes.popleft()
-        points, all_won = sum(map(sum, self._outcomes)), sum(won for won, _ in self._outcomes)
-        wins = points >= POINTS and all_won >= c.sharpen_points * points
+        wins = self._won_share() >= c.sharpen_points
         if self.won_by is None and (wins or steps >= c.sharpen_latest):
             self.won_by = steps
         if c.kl and kl > 0.0:
             factor = min(_MOST, max(1.0 / _MOST, (c.kl / kl) ** _GAIN))
             self.rate = min(c.learning_rate, self.learning_rate(steps) * factor)
+
+    def _won_share(self) -> float:
+        """Return the share of the latest points that were won, 0 while there are too few."""
+        points = sum(map(sum, self._outcomes))
+        return sum(won for won, _ in self._outcomes) / points if points >= POINTS else 0.0
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Everything, as arrays by name."""

@@ -60,10 +60,15 @@ def test_ever_fewer_points_begin_held() -> None:
     assert [one.held_share(steps) for steps in (0, 250, 1000, 10**6)] == [1.0, 0.75, 0.0, 0.0]
 
 
-def test_ever_fewer_attempts_at_a_lost_point() -> None:
-    one = schedule(practice=3, practice_until=900)
+def test_ever_fewer_attempts_once_enough_points_are_won() -> None:
+    one = schedule(practice=3, practice_until=900, practice_points=0.5)
+    one.add(1, 900, 0, 0.02)
+    assert one.attempts(0) == 0  # fewer than 1000 points
+    one.add(2, 0, 100, 0.02)
     assert [one.attempts(steps) for steps in (0, 250, 500, 700, 890, 900, 10**6)] == [3, 3, 2, 1, 1, 0, 0]
-    assert schedule(practice=0).attempts(0) == 0
+    one.add(3, 0, 801, 0.02)
+    assert one.attempts(0) == 0
+    assert schedule(practice=0, practice_points=0.0).attempts(0) == 0
 
 
 def test_the_divergence_limits_the_rate() -> None:
