@@ -16,7 +16,16 @@ from fastpong.train import train
 from fastpong.trainer import STAGES, Trainer
 
 # Games that last 800 steps or more: a few whole ones are needed for an update.
-SMALL = {"envs": 6, "batch_games": 2, "hidden": 32, "seed": 5, "target": 22, "minibatch": 256, "eval_games": 0}
+SMALL: dict[str, Any] = {
+    "envs": 6,
+    "batch_games": 2,
+    "hidden": 32,
+    "seed": 5,
+    "target": 22,
+    "minibatch": 256,
+    "eval_games": 0,
+}
+SMALL |= {"practice_points": 0.0}  # from the start, so that it is part of what is tested
 
 
 def trained(config: Config, workers: int, groups: int, steps: int = 1250) -> Trainer:
@@ -39,6 +48,7 @@ def test_workers_and_groups_change_no_bit(preset: str) -> None:
         assert one.tally.score == other.tally.score
         assert one.tally.running == other.tally.running
         assert one.learner.statistics == other.learner.statistics
+    assert ("practised" in one.learner.statistics) == (preset == "fast")
 
 
 def test_every_game_and_step_is_counted() -> None:
