@@ -28,7 +28,7 @@ SMALL: dict[str, Any] = {
 SMALL |= {"practice_points": 0.0}  # from the start, so that it is part of what is tested
 
 
-def trained(config: Config, workers: int, groups: int, steps: int = 1250) -> Trainer:
+def trained(config: Config, workers: int, groups: int, steps: int) -> Trainer:
     with Games(config.envs, workers, config.seed, actions=config.actions, groups=groups) as games:
         trainer = Trainer(config, games)
         trainer.start()
@@ -38,17 +38,17 @@ def trained(config: Config, workers: int, groups: int, steps: int = 1250) -> Tra
         return trainer
 
 
-@pytest.mark.parametrize("preset", ["fast", "karpathy", "ray"])
-def test_workers_and_groups_change_no_bit(preset: str) -> None:
+@pytest.mark.parametrize(("preset", "steps"), [("fast", 600), ("karpathy", 1250)])
+def test_workers_and_groups_change_no_bit(preset: str, steps: int) -> None:
     config = make_config(preset, SMALL)
-    one, two, three = (trained(config, workers, groups) for workers, groups in ((1, 1), (2, 2), (3, 2)))
+    one, two, three = (trained(config, workers, groups, steps) for workers, groups in ((1, 1), (2, 2), (3, 2)))
     assert one.learner.updates >= 2
     for other in (two, three):
         np.testing.assert_array_equal(one.policy.weights, other.policy.weights)
         assert one.tally.score == other.tally.score
         assert one.tally.running == other.tally.running
         assert one.learner.statistics == other.learner.statistics
-    assert ("practised" in one.learner.statistics) == (preset == "fast")
+    assert one.learner.statistics.get("practised", 0.0) > 0.0 or preset != "fast"
 
 
 def test_every_game_and_step_is_counted() -> None:
