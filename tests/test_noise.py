@@ -1,8 +1,11 @@
+from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fastpong import noise
+from fastpong.kernels.noise import uniform
 from tests import naive
 
 
@@ -34,3 +37,11 @@ def test_sticky_repeats_have_the_emulators_distribution() -> None:
         expected = [(1 - sticky) * sticky**k for k in range(4)] + [sticky**4]
         np.testing.assert_allclose(share, expected, atol=0.005)
     assert not noise.sticky_repeats(5, np.arange(10), 0, 100, 4, 0.0).any()
+
+
+@given(st.integers(0, 2**40), st.integers(0, 10**6), st.integers(0, 10**9))
+def test_a_single_draw_is_the_kernels(seed: int, game: int, step: int) -> None:
+    key = noise.stream_key(seed, noise.PRACTICE)
+    wide: Any = np.uint64(key)
+    drawn = noise.uniform_of(seed, noise.PRACTICE, game, step)
+    assert drawn == uniform(wide, game, step) == (naive.hash64(key, game, step) >> 11) / 2**53
