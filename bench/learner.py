@@ -151,13 +151,14 @@ def measure(hidden: int, rounds: int) -> dict[str, Any]:
     samples = rng.choice(steps, config.minibatch, replace=False)
     half = samples[: config.minibatch // 2]
     values: Any = [rng.standard_normal(rollout.starts.size).astype(np.float32) for _ in range(2)]
+    ones = np.ones(rollout.starts.size, np.float32)
     gradients = {name: np.zeros_like(array) for name, array in arrays.items()}
     touched, sums = np.zeros(SITES + 1, np.bool_), np.zeros(4)
 
     def gradient(part: npt.NDArray[np.int64]) -> None:
         ppo.clipped_gradient(
             *listed, part - steps[0], flat("ages"), 64, flat("actions"), flat("log_probs"), *values,
-            part, *arrays.values(), config.past_actions, config.clip, config.clip_high,
+            ones, part, *arrays.values(), config.past_actions, config.clip, config.clip_high,
             config.entropy, config.value_weight, 1.0 / len(part), *gradients.values(), touched, sums,
         )  # fmt: skip
 

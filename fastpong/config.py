@@ -12,6 +12,8 @@ from fastpong.errors import UsageError
 
 Value = int | float | str | None
 
+_SHORTEST_ROLLOUT = 16  # steps: in shorter ones nearly all of an advantage would be the value's guess
+
 
 def _setting(default: Value, text: str, low: float = -math.inf, high: float = math.inf, **extra: Any) -> Any:
     return field(default=default, metadata={"help": text, "low": low, "high": high, **extra})
@@ -42,9 +44,18 @@ class Config:
     frames: int = _setting(3, "ppo: screens that the network sees, the present one and those before it", 1, 16)
     past_actions: int = _setting(3, "ppo: last actions that the network sees", 0, 5)
     kernel_std: float = _setting(0.1, "ppo: deviation of the convolution's weights at the start", 0.0, 10.0)
-    rollout_steps: int = _setting(128, "ppo: steps of each game in a batch", 1, 10**6)
+    batch_steps: int = _setting(
+        8192, "ppo: steps of all games together in a batch; each game takes its share, but at least 16", 1, 10**9
+    )
     epochs: int = _setting(5, "ppo: passes over each batch", 1, 1000)
-    minibatch: int = _setting(1024, "ppo: samples for each step of the optimiser", 1, 10**7)
+    pass_share: float = _setting(
+        0.7,
+        "ppo: about how many of the samples each pass goes over, drawn by how much they can teach and weighted by how "
+        "seldom they are drawn; 1: all",
+        0.2,
+        1.0,
+    )
+    minibatch: int = _setting(1024, "ppo: samples that each step of the optimiser stands for, drawn or not", 1, 10**7)
     gae_lambda: float = _setting(0.95, "ppo: λ of the advantage estimate", 0.0, 1.0)
     value_lambda: float = _setting(1.0, "ppo: λ of the returns that the value learns", 0.0, 1.0)
     clip: float = _setting(0.2, "ppo: the ratio of probabilities is clipped below 1 - this", 0.0, 1.0)
@@ -76,17 +87,17 @@ class Config:
         0.45, "ppo: lost points are tried again while this share of 1000 points, or more, is won", 0.0, 1.0
     )
     practice_until: int = _setting(
-        4_000_000, "ppo: the number of times falls in a line, and practice ends at this step", 1
+        8_000_000, "ppo: the number of times falls in a line, and practice ends at this step", 1
     )
     kl: float = _setting(
-        0.045,
+        0.02,
         "ppo: the learning rate is reduced if a batch changes the policy by more KL, in nats, and a pass that finds "
         "twice as much is the last one; 0: never",
         0.0,
         10.0,
     )
     schedule_steps: int = _setting(
-        4_000_000, "ppo: learning rate and entropy weight fall in a line to 0 at this step", 1
+        8_000_000, "ppo: learning rate and entropy weight fall in a line to 0 at this step", 1
     )
     schedule_floor: float = _setting(0.05, "ppo: they stop falling at this share", 0.0, 1.0)
     sharpen: float = _setting(
@@ -98,7 +109,7 @@ class Config:
     sharpen_entropy: float = _setting(
         0.2, "ppo: they grow while the entropy, in nats, is above this, which falls with the learning rate", 0.0, 10.0
     )
-    sharpen_points: float = _setting(0.65, "ppo: the agent wins when it has won this share of 1000 points", 0.0, 1.0)
+    sharpen_points: float = _setting(0.55, "ppo: the agent wins when it has won this share of 1000 points", 0.0, 1.0)
     sharpen_steps: int = _setting(
         1_500_000, "ppo: the fall takes so many steps more, or longer, once the agent wins", 0
     )
@@ -156,6 +167,11 @@ class Config:
         "whole games that each candidate for best.npz plays at the end of a run; 0: the best training score decides",
         0,
     )
+
+    @property
+    def rollout_steps(self) -> int:
+        """Steps of each game in a batch: with any number of games the weights change about as often."""
+        return max(_SHORTEST_ROLLOUT, round(self.batch_steps / self.envs))
 
 
 _SEEDS: dict[str, Value] = {

@@ -1,6 +1,7 @@
 """Clipped policy gradients (PPO) on the convolutional network, with a value output and Adam."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy.typing as npt
 
 from fastpong.config import Config, changed
 from fastpong.games import usable_cores
+from fastpong.importance import chances_of
 from fastpong.kernels import optimiser, ppo
 from fastpong.kernels.convolution import INPUTS
 from fastpong.kernels.sites import SITES, Listed, list_sites
@@ -17,6 +19,8 @@ from fastpong.ranks import Alone, Ranks
 from fastpong.rollout import Rollout, standardised
 from fastpong.schedule import Schedule
 from fastpong.tally import Tally
+
+F32 = npt.NDArray[np.float32]
 
 HALVES = 2
 """Parts of a minibatch that are worked on at the same time, on any machine: so the sums are the same on all."""
@@ -37,13 +41,32 @@ class _Half:
         self.sums = np.zeros(4)
 
 
+@dataclass(frozen=True)
+class _Lesson:
+    """A batch as its passes see it.
+
+    `listed` (see `list_sites`) tells of its samples only, of which the first is sample `first` of the rollout; the
+    arrays float32 (rows · games,) tell of the rollout's samples, those before `first` included, which are history.
+    """
+
+    rollout: Rollout
+    listed: Listed
+    first: int
+    advantages: F32
+    targets: F32
+    chances: F32
+    importance: F32
+    learning_rate: float
+    entropy: float
+
+
 class PPO:
-    """Goes over every `rollout_steps` steps of all games several times, in minibatches.
+    """Goes over every `batch_steps` steps several times, in minibatches.
 
     Parameters
     ----------
     config : Config
-        Uses `rollout_steps`, `epochs`, `minibatch`, `gae_lambda`, `value_lambda`, `clip`, `clip_high`,
+        Uses `batch_steps`, `epochs`, `pass_share`, `minibatch`, `gae_lambda`, `value_lambda`, `clip`, `clip_high`,
         `entropy`, `value_weight`, `learning_rate`, the ``adam_*`` settings and those of `Schedule`.
     policy : Policy
         The weights to change; it has a value output.
@@ -105,26 +128,26 @@ class PPO:
         # A practice attempt begins amid a point, and its first steps are not yet seen as they would be there.
         played = (rollout.held[begin:end] == 0) & ~(practised & (rollout.ages[begin:end] < rollout.history))
         advantages[begin:][played] = standardised(advantages[begin:][played], self.ranks)
+        chances = np.zeros((end, count), np.float32)
+        chances[begin:][played] = chances_of(
+            advantages[begin:][played], rollout.log_probs[begin:end][played],
+            (targets[begin:] - rollout.values[begin:end])[played], c.pass_share, self.ranks,
+        )  # fmt: skip
         starts, lengths, ages = (array.reshape(-1) for array in (rollout.starts, rollout.lengths, rollout.ages))
         steps = np.arange(begin * count, end * count)
-        listed = list_sites(rollout.items, starts, lengths, ages, count, steps, c.frames)
-        learning_rate, entropy = self.schedule.learning_rate(tally.steps), self.schedule.entropy(tally.steps)
+        importance: F32 = np.reciprocal(np.maximum(chances.reshape(-1), np.float32(1e-9)))
+        lesson = _Lesson(
+            rollout, list_sites(rollout.items, starts, lengths, ages, count, steps, c.frames), begin * count,
+            advantages.reshape(-1), targets.reshape(-1), chances.reshape(-1), importance,
+            self.schedule.learning_rate(tally.steps), self.schedule.entropy(tally.steps),
+        )  # fmt: skip
         # Keyed by the number of updates, so that a resumed run draws the same minibatches.
         rng = np.random.default_rng([stream_key(c.seed, SHUFFLE), self.updates])
         for half in self._halves:
             half.sums[:] = 0.0
         epochs, total_kl, samples = 0, 0.0, self._sum_of(float(np.sum(played)))
         while epochs < c.epochs:
-            order = rng.permutation((end - begin) * c.envs)  # of the steps of all ranks
-            for start in range(0, len(order), c.minibatch):
-                rows, games = np.divmod(order[start : start + c.minibatch], c.envs)
-                mine = (games >= self.games.start) & (games < self.games.stop)
-                picks = rows[mine] * count + games[mine] - self.games.start
-                picks = picks[played.reshape(-1)[picks]]
-                self._step(
-                    rollout, listed, advantages.reshape(-1), targets.reshape(-1), picks, begin * count, len(rows),
-                    learning_rate, entropy,
-                )  # fmt: skip
+            self._pass(lesson, (end - begin) * c.envs, rng)
             epochs, before = epochs + 1, total_kl
             total_kl = self._sum_of(sum(float(half.sums[1]) for half in self._halves))
             # Now and then noise moves a policy with large logits too far, and further with every pass.
@@ -150,7 +173,7 @@ class PPO:
             "kl": float(sums[1]),
             "clipped": float(sums[2]),
             "explained": 1.0 - float(sums[3]) / spread if spread > 0 else 0.0,
-            "learning_rate": learning_rate,
+            "learning_rate": lesson.learning_rate,
             "practised": float(sums[9]) / ((end - begin) * c.envs),
         }
         rollout.begins[:] = end
@@ -159,33 +182,33 @@ class PPO:
         # entropy stays at a third of its greatest value, whatever the weight of its bonus.
         self.policy.arrays["w2"][: c.actions] *= np.float32(self.schedule.growth(tally.steps, float(sums[0])))
 
-    def _step(
-        self,
-        rollout: Rollout,
-        listed: Listed,
-        advantages: npt.NDArray[np.float32],
-        targets: npt.NDArray[np.float32],
-        picks: npt.NDArray[np.int64],
-        first_sample: int,
-        size: int,
-        learning_rate: float,
-        entropy: float,
-    ) -> None:
-        """Take a step of the optimiser for a minibatch of `size` samples.
+    def _pass(self, lesson: _Lesson, size: int, rng: np.random.Generator) -> None:
+        """Go over a batch that has `size` samples on all ranks together."""
+        c, count = self.config, lesson.rollout.games
+        order, draws = rng.permutation(size), rng.random(size, np.float32)
+        for start in range(0, size, c.minibatch):
+            part = slice(start, start + c.minibatch)
+            rows, games = np.divmod(order[part], c.envs)
+            mine = (games >= self.games.start) & (games < self.games.stop)
+            picks = rows[mine] * count + games[mine] - self.games.start
+            drawn = draws[part][mine] < lesson.chances[lesson.first + picks]
+            self._step(lesson, picks[drawn], len(rows) if c.local_steps == 1 else max(1, len(picks)))
 
-        Those of them that are here are `picks`, int64 (m,), indices into what `list_sites` has listed of the batch,
-        which begins with the rollout's sample `first_sample`.
+    def _step(self, lesson: _Lesson, picks: npt.NDArray[np.int64], size: int) -> None:
+        """Take a step of the optimiser for a minibatch that stands for `size` samples.
+
+        Those of them that were drawn and are here are `picks`, int64 (m,), as indices into what `lesson.listed` lists.
         """
-        c, (first, second) = self.config, self._halves
+        c, rollout, (first, second) = self.config, lesson.rollout, self._halves
         kernel, bias, w1, w2 = (self.policy.arrays[name] for name in ("kernel", "bias", "w1", "w2"))
         self.updates += 1
-        scale = 1.0 / (size if c.local_steps == 1 else max(1, len(picks)))
 
         def add_up(half: _Half, part: npt.NDArray[np.int64]) -> None:
             ppo.clipped_gradient(
-                *listed, part, rollout.ages.reshape(-1), rollout.games, rollout.actions.reshape(-1),
-                rollout.log_probs.reshape(-1), advantages, targets, first_sample + part,
-                kernel, bias, w1, w2, c.past_actions, c.clip, c.clip_high, entropy, c.value_weight, scale,
+                *lesson.listed, part, rollout.ages.reshape(-1), rollout.games, rollout.actions.reshape(-1),
+                rollout.log_probs.reshape(-1), lesson.advantages, lesson.targets, lesson.importance,
+                lesson.first + part, kernel, bias, w1, w2, c.past_actions, c.clip, c.clip_high, lesson.entropy,
+                c.value_weight, 1.0 / size,
                 half.arrays["kernel"], half.arrays["bias"], half.arrays["w1"], half.arrays["w2"],
                 half.touched, half.sums,
             )  # fmt: skip
@@ -206,7 +229,7 @@ class PPO:
             weights, gradient, other, mean, square = self._matrices[name]
             optimiser.adam_rows(
                 weights, gradient, other, mean, square, rows, len(rows),
-                learning_rate, c.adam_beta_1, c.adam_beta_2, c.adam_epsilon, self.updates,
+                lesson.learning_rate, c.adam_beta_1, c.adam_beta_2, c.adam_epsilon, self.updates,
             )  # fmt: skip
 
         self._both(step, ["w1"] * HALVES, np.array_split(self._rows[:count], HALVES))

@@ -201,6 +201,17 @@ def clipped_objective(
     return float(surrogate + bonus - value_weight * 0.5 * (target - float(outputs[-1])) ** 2)
 
 
+def chances_of(advantages: Any, log_probs: Any, errors: Any, share: float, least: float) -> list[float]:
+    """Chance of each sample to be drawn, by the size of its gradient."""
+    if share >= 1:
+        return [1.0] * len(advantages)
+    pulls = [float(a) * (1 - math.exp(float(p))) for a, p in zip(advantages, log_probs, strict=True)]
+    policy, value = sum(p * p for p in pulls) or 1.0, sum(float(e) ** 2 for e in errors) or 1.0
+    sizes = [math.sqrt(p * p / policy + float(e) ** 2 / value) for p, e in zip(pulls, errors, strict=True)]
+    mean = sum(sizes) / len(sizes)
+    return [min(1.0, least + (share - least) * size / mean) for size in sizes]
+
+
 def adam(
     w: float, g: float, m: float, v: float, rate: float, b1: float, b2: float, epsilon: float, step: int
 ) -> tuple[float, float, float]:

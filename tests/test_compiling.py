@@ -23,7 +23,7 @@ def signatures():
     return {str(kernel.py_func): len(kernel.signatures) for kernel in kernels}
 
 if __name__ == "__main__":
-    config = make_config(sys.argv[1], {"envs": 4, "rollout_steps": 40, "minibatch": 50, "batch_games": 1})
+    config = make_config(sys.argv[1], {"envs": 4, "batch_steps": 160, "minibatch": 50, "batch_games": 1})
     with Games(4, 1, actions=config.actions) as games:
         trainer = Trainer(config, games)
         trainer.start()

@@ -75,3 +75,8 @@ def test_bad_files(tmp_path: Path, text: str | None, words: str) -> None:
         path.write_text(text)
     with pytest.raises(UsageError, match=words):
         read_toml(path)
+
+
+@pytest.mark.parametrize(("envs", "steps"), [(64, 128), (8, 1024), (256, 32), (7, 1170), (4096, 16)])
+def test_a_batch_is_as_large_with_any_number_of_games_until_they_are_too_many(envs: int, steps: int) -> None:
+    assert make_config("fast", {"envs": envs}).rollout_steps == steps

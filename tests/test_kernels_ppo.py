@@ -213,6 +213,7 @@ class Minibatch:
         self.samples = np.array([12, 5, 1, 8, 9, 0, 13, 10])
         self.log_probs, self.advantages = np.zeros(14, np.float32), np.zeros(14, np.float32)
         self.targets = rng.standard_normal(14).astype(np.float32)
+        self.importance = rng.uniform(0.5, 2.0, 14).astype(np.float32)
         self.shifts = [0, 0.05, -0.05, 0.5, -0.5, 0.5, -0.5, 0.1]
         taken = steps.actions.reshape(-1)
         for sample, shift, advantage in zip(
@@ -232,8 +233,8 @@ class Minibatch:
         touched, statistics = np.zeros(sites.SITES + 1, np.bool_), np.zeros(4)
         ppo.clipped_gradient(
             *listed(steps, np.arange(14)), samples, steps.ages.reshape(-1), 2,
-            steps.actions.reshape(-1), self.log_probs, self.advantages, self.targets, samples,
-            *steps.weights, steps.past, CLIP, CLIP_HIGH, ENTROPY, VALUE, 1 / 8,
+            steps.actions.reshape(-1), self.log_probs, self.advantages, self.targets, self.importance,
+            samples, *steps.weights, steps.past, CLIP, CLIP_HIGH, ENTROPY, VALUE, 1 / 8,
             kernel, bias, w1, w2, touched, statistics,
         )  # fmt: skip
         return [kernel, bias, w1, w2], touched, statistics
@@ -251,7 +252,8 @@ def test_clipped_gradient_against_finite_differences(batch: Minibatch) -> None:
 
     def objective() -> float:
         return sum(
-            naive.clipped_objective(
+            float(batch.importance[s])
+            * naive.clipped_objective(
                 steps.outputs(s, *weights), int(taken[s]), float(batch.log_probs[s]),
                 float(batch.advantages[s]), float(batch.targets[s]), CLIP, CLIP_HIGH, ENTROPY, VALUE,
             )
@@ -281,12 +283,15 @@ def test_touched_sites_and_statistics(batch: Minibatch) -> None:
     assert reached[rows // 16].all()
     outputs = [steps.outputs(s, *steps.weights) for s in batch.samples.tolist()]
     probs = [naive.softmax(output[:-1]) for output in outputs]
-    assert batch.statistics[0] == pytest.approx(-sum(float((p * np.log(p)).sum()) for p in probs), rel=1e-4)
+    weights = batch.importance[batch.samples].astype(np.float64)
+    entropies = np.array([-float((p * np.log(p)).sum()) for p in probs])
+    assert batch.statistics[0] == pytest.approx(weights @ entropies, rel=1e-4)
     ratios = np.exp(-np.array(batch.shifts))
-    assert batch.statistics[1] == pytest.approx(float((ratios - 1 - np.log(ratios)).sum()), rel=1e-3)
-    assert batch.statistics[2] == 2  # up with a ratio of 1.6, and down with one of 0.6
+    assert batch.statistics[1] == pytest.approx(weights @ (ratios - 1 - np.log(ratios)), rel=1e-3)
+    # Up with a ratio of 1.6, and down with one of 0.6.
+    assert batch.statistics[2] == pytest.approx(weights[[4, 5]].sum(), rel=1e-6)
     errors = [float(batch.targets[s]) - output[-1] for s, output in zip(batch.samples, outputs, strict=True)]
-    assert batch.statistics[3] == pytest.approx(sum(e * e for e in errors), rel=1e-3)
+    assert batch.statistics[3] == pytest.approx(weights @ np.square(errors), rel=1e-3)
 
 
 def test_halves_add_up(batch: Minibatch) -> None:

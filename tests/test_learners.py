@@ -18,7 +18,7 @@ def small(preset: str) -> Config:
         "envs": 4,
         "hidden": 16,
         "batch_games": 1,
-        "rollout_steps": 40,
+        "batch_steps": 160,
         "minibatch": 32,
         "epochs": 3,
         "standardise": "batch",

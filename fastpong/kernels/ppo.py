@@ -161,6 +161,7 @@ def _loss_gradient(
     log_probs: F32,
     advantages: F32,
     targets: F32,
+    importance: F32,
     w2: F32,
     clip: float,
     clip_high: float,
@@ -177,23 +178,23 @@ def _loss_gradient(
     for m in range(len(samples)):
         sample, unit, grad = samples[m], hidden[m], grad_hidden[m]
         error = targets[sample] - _outputs(unit, w2, probs)
-        action, advantage = actions[sample], advantages[sample]
+        action, advantage, weight = actions[sample], advantages[sample], importance[sample]
         log_ratio = math.log(max(probs[action], np.float32(1e-30))) - log_probs[sample]
         ratio = math.exp(log_ratio)
         clipped = ratio > 1.0 + clip_high if advantage > 0.0 else ratio < 1.0 - clip
         entropy = 0.0
         for a in range(choices):
             entropy -= probs[a] * math.log(max(probs[a], np.float32(1e-30)))
-        statistics[0] += entropy
-        statistics[1] += ratio - 1.0 - log_ratio
-        statistics[2] += clipped
-        statistics[3] += error * error
+        statistics[0] += weight * entropy
+        statistics[1] += weight * (ratio - 1.0 - log_ratio)
+        statistics[2] += weight * clipped
+        statistics[3] += weight * error * error
         pull = 0.0 if clipped else ratio * advantage
         for a in range(choices):
             wanted = 1.0 if action == a else 0.0
             surprise = math.log(max(probs[a], np.float32(1e-30))) + entropy
-            slopes[a] = scale * (pull * (wanted - probs[a]) - entropy_weight * probs[a] * surprise)
-        slopes[choices] = scale * value_weight * error
+            slopes[a] = scale * weight * (pull * (wanted - probs[a]) - entropy_weight * probs[a] * surprise)
+        slopes[choices] = scale * weight * value_weight * error
         grad[:] = 0.0
         for a in range(choices + 1):
             slope, row, grad_row = slopes[a], w2[a], grad_w2[a]
@@ -218,6 +219,7 @@ def clipped_gradient(
     log_probs: F32,  # (rows · games,) of the actions when they were taken
     advantages: F32,  # (rows · games,) standardised
     targets: F32,  # (rows · games,) what the value should have been
+    importance: F32,  # (rows · games,) how much each sample counts: 1 / the chance that it is among `samples`
     samples: I64,  # (m,) the same samples, as indices into the arrays of (rows · games,)
     weights: F32,  # (frames, 8, 4, 64) the kernel of the convolution
     bias: F32,  # (16,) of its channels
@@ -249,7 +251,7 @@ def clipped_gradient(
     grad_hidden = np.empty_like(hidden)
     grad_sums = convolution.new_sums(weights)
     _loss_gradient(
-        hidden, samples, actions, log_probs, advantages, targets, w2, clip, clip_high, entropy_weight,
+        hidden, samples, actions, log_probs, advantages, targets, importance, w2, clip, clip_high, entropy_weight,
         value_weight, scale, grad_w2, grad_hidden, statistics,
     )  # fmt: skip
     convolution.hidden_gradient(
