@@ -49,7 +49,7 @@ class Config:
     )
     epochs: int = _setting(5, "ppo: passes over each batch", 1, 1000)
     pass_share: float = _setting(
-        0.7,
+        1.0,
         "ppo: about how many of the samples each pass goes over, drawn by how much they can teach and weighted by how "
         "seldom they are drawn; 1: all",
         0.2,
@@ -87,17 +87,17 @@ class Config:
         0.45, "ppo: lost points are tried again while this share of 1000 points, or more, is won", 0.0, 1.0
     )
     practice_until: int = _setting(
-        8_000_000, "ppo: the number of times falls in a line, and practice ends at this step", 1
+        4_000_000, "ppo: the number of times falls in a line, and practice ends at this step", 1
     )
     kl: float = _setting(
-        0.02,
+        0.045,
         "ppo: the learning rate is reduced if a batch changes the policy by more KL, in nats, and a pass that finds "
         "twice as much is the last one; 0: never",
         0.0,
         10.0,
     )
     schedule_steps: int = _setting(
-        8_000_000, "ppo: learning rate and entropy weight fall in a line to 0 at this step", 1
+        4_000_000, "ppo: learning rate and entropy weight fall in a line to 0 at this step", 1
     )
     schedule_floor: float = _setting(0.05, "ppo: they stop falling at this share", 0.0, 1.0)
     sharpen: float = _setting(
@@ -109,7 +109,7 @@ class Config:
     sharpen_entropy: float = _setting(
         0.2, "ppo: they grow while the entropy, in nats, is above this, which falls with the learning rate", 0.0, 10.0
     )
-    sharpen_points: float = _setting(0.55, "ppo: the agent wins when it has won this share of 1000 points", 0.0, 1.0)
+    sharpen_points: float = _setting(0.65, "ppo: the agent wins when it has won this share of 1000 points", 0.0, 1.0)
     sharpen_steps: int = _setting(
         1_500_000, "ppo: the fall takes so many steps more, or longer, once the agent wins", 0
     )

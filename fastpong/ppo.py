@@ -185,7 +185,8 @@ class PPO:
     def _pass(self, lesson: _Lesson, size: int, rng: np.random.Generator) -> None:
         """Go over a batch that has `size` samples on all ranks together."""
         c, count = self.config, lesson.rollout.games
-        order, draws = rng.permutation(size), rng.random(size, np.float32)
+        order = rng.permutation(size)
+        draws = rng.random(size, np.float32) if c.pass_share < 1.0 else np.zeros(size, np.float32)
         for start in range(0, size, c.minibatch):
             part = slice(start, start + c.minibatch)
             rows, games = np.divmod(order[part], c.envs)

@@ -23,7 +23,7 @@ from fastpong.ranks import Alone, check_equal, connect, from_bfloat16, share_of,
 MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 SMALL = {
     "hidden": 16, "batch_games": 2, "batch_steps": 350, "minibatch": 96, "epochs": 2, "eval_games": 0,
-    "log_steps": 1000, "checkpoint_steps": 3000, "target": 22, "practice_points": 0.0,
+    "log_steps": 1000, "checkpoint_steps": 3000, "target": 22, "practice_points": 0.0, "pass_share": 0.6,
 }  # fmt: skip
 
 
