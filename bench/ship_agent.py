@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fastpong.checkpoint import FORMAT, SHIPPED, load
-from fastpong.config import make_config
+from fastpong.checkpoint import FORMAT, SHIPPED, load, load_weights
 from fastpong.policy import make_policy
 
 
@@ -22,8 +21,7 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     run = parser.parse_args().run
     arrays, about = load(run / "best.npz")
-    settings = dict(about["config"])
-    start = make_policy(make_config(settings.pop("preset"), settings))
+    start = make_policy(load_weights(run)[0])
     w1 = arrays["policy.w1"].copy()
     untouched = (w1 == start.arrays["w1"]).all(axis=1)
     w1[untouched] = 0.0
