@@ -192,8 +192,10 @@ class PPO:
             rows, games = np.divmod(order[part], c.envs)
             mine = (games >= self.games.start) & (games < self.games.stop)
             picks = rows[mine] * count + games[mine] - self.games.start
-            drawn = draws[part][mine] < lesson.chances[lesson.first + picks]
-            self._step(lesson, picks[drawn], len(rows) if c.local_steps == 1 else max(1, len(picks)))
+            chances = lesson.chances[lesson.first + picks]
+            learnable = int(np.count_nonzero(chances))
+            drawn = picks[draws[part][mine] < chances]
+            self._step(lesson, drawn, len(rows) if c.local_steps == 1 else max(1, learnable))
 
     def _step(self, lesson: _Lesson, picks: npt.NDArray[np.int64], size: int) -> None:
         """Take a step of the optimiser for a minibatch that stands for `size` samples.

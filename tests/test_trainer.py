@@ -26,6 +26,7 @@ SMALL: dict[str, Any] = {
     "eval_games": 0,
 }
 SMALL |= {"practice_points": 0.0}  # from the start, so that it is part of what is tested
+SMALL |= {"batch_steps": 6 * 128, "pass_share": 0.7}
 
 
 def trained(config: Config, workers: int, groups: int, steps: int) -> Trainer:
