@@ -47,6 +47,7 @@ class _Lesson:
 
     `listed` (see `list_sites`) tells of its samples only, of which the first is sample `first` of the rollout; the
     arrays float32 (rows · games,) tell of the rollout's samples, those before `first` included, which are history.
+    `chances` are 0 where nothing is to be learned, `importance` is 1 / `chances` elsewhere.
     """
 
     rollout: Rollout
