@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 
+from fastpong.compiling import compile_apart
 from fastpong.config import Config
 from fastpong.errors import UsageError
 from fastpong.games import LAYOUT as GAMES_LAYOUT
@@ -149,7 +150,10 @@ class Trainer(Player):
 
     def warm_up(self) -> None:
         """Compile the kernels, or load them from the cache."""
+        apart = compile_apart() if isinstance(self.learner, PPO) else None
         super().warm_up()
+        if apart:
+            apart.wait()
         self.learner.warm_up()
 
     def learn_if_due(self) -> bool:

@@ -38,6 +38,36 @@ if __name__ == "__main__":
 """
 
 
+APART = """
+import os
+from fastpong.compiling import compile_apart
+from fastpong.config import make_config
+from fastpong.kernels import ppo
+from fastpong.policy import make_policy
+from fastpong.ppo import PPO
+
+if __name__ == "__main__":
+    cores = os.sched_getaffinity(0)
+    if len(cores) > 1:
+        os.sched_setaffinity(0, {min(cores)})
+        assert compile_apart() is None  # nothing to be gained
+        os.sched_setaffinity(0, cores)
+        assert compile_apart().wait() == 0
+        assert compile_apart() is None
+        PPO(make_config(), make_policy(make_config())).warm_up()
+        stats = ppo.clipped_gradient.stats
+        assert sum(stats.cache_hits.values()) == 1 and not stats.cache_misses, stats
+"""
+
+
+def test_what_learns_is_compiled_by_a_subprocess(tmp_path: Path) -> None:
+    script = tmp_path / "apart.py"
+    script.write_text(APART)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("preset", ["fast", "karpathy"])
 def test_nothing_is_compiled_in_the_loop_and_nothing_twice(preset: str, tmp_path: Path) -> None:
     script = tmp_path / "count.py"
