@@ -90,9 +90,8 @@ def test_local_steps_keep_ranks_together_with_fewer_sums(tmp_path: Path) -> None
     assert 1e-5 < difference < 0.1
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
-def test_ppg_reports_windows(ranks: int, tmp_path: Path) -> None:
-    done = run(ranks, *training(tmp_path / "run", "ppg", 4000, "--window-seconds", "0.3"))
+def test_ppg_reports_windows(tmp_path: Path) -> None:
+    done = run(3, *training(tmp_path / "run", "ppg", 4000, "--window-seconds", "0.3"))
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stderr.splitlines() if line.endswith("r/Kup")]
     assert len(lines) >= 3
