@@ -12,7 +12,7 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import ale_py
@@ -41,7 +41,9 @@ NAMES = {
 """What is measured; EnvPool only if it is installed (the extra ``bench``)."""
 
 
-def bench(config: Config, workers: int | None, seconds: float, rounds: int) -> dict[str, Any]:
+def bench(
+    config: Config, workers: int | None, seconds: float, rounds: int, names: Collection[str] = NAMES
+) -> dict[str, Any]:
     """Measure the speeds of `NAMES` in turns.
 
     Parameters
@@ -54,6 +56,8 @@ def bench(config: Config, workers: int | None, seconds: float, rounds: int) -> d
         Length of each measurement.
     rounds : int
         Measurements of each, after an uncounted one.
+    names : collection of str
+        Which of `NAMES` are measured; ``limit`` and ``train`` always are.
 
     Returns
     -------
@@ -64,13 +68,17 @@ def bench(config: Config, workers: int | None, seconds: float, rounds: int) -> d
     with contextlib.ExitStack() as stack:
         # Those that fork a process per game come first, before this process has any thread.
         measures: dict[str, Measure] = {}
-        measures["stock_async"] = _stock_async(stack, config)
+        if "stock_async" in names:
+            measures["stock_async"] = _stock_async(stack, config)
         measures["limit"] = emulator_limit(stack, config)
-        measures["ale_vector"] = _ale_vector(stack, config, 84, 84)
-        measures["ale_vector_native"] = _ale_vector(stack, config, 210, 160)
-        measures["games"] = _games(stack, config, workers)
+        if "ale_vector" in names:
+            measures["ale_vector"] = _ale_vector(stack, config, 84, 84)
+        if "ale_vector_native" in names:
+            measures["ale_vector_native"] = _ale_vector(stack, config, 210, 160)
+        if "games" in names:
+            measures["games"] = _games(stack, config, workers)
         measures["train"], trainer = _train(stack, config, workers)
-        if importlib.util.find_spec("envpool"):
+        if "envpool" in names and importlib.util.find_spec("envpool"):
             measures["envpool"] = _envpool(config)
         speeds: dict[str, list[float]] = {name: [] for name in NAMES if name in measures}
         for number in range(rounds + 1):

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpong.config import Config
-from fastpong.kernels import convolution, network, ppo, sites
+from fastpong.kernels import aligned, convolution, network, ppo, sites
 from fastpong.kernels.images import PIXELS
 from fastpong.kernels.tiles import CHANNELS
 from fastpong.noise import ACTION, START, WEIGHTS, stream_key
@@ -71,7 +71,7 @@ class Policy(ABC):
 
     def __init__(self, config: Config, first: int = 0):
         self.config, self.first, self.held_share = config, first, 0.0
-        self.weights: F32 = np.zeros(sum(int(np.prod(shape)) for shape in shapes(config).values()), np.float32)
+        self.weights: F32 = aligned.zeros(sum(int(np.prod(shape)) for shape in shapes(config).values()))
         self.arrays = views(config, self.weights)
         self.noise_key: Any = np.uint64(stream_key(config.seed, ACTION))
         self.start_key: Any = np.uint64(stream_key(config.seed, START))

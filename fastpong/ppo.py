@@ -10,7 +10,7 @@ import numpy.typing as npt
 from fastpong.config import Config, changed
 from fastpong.games import usable_cores
 from fastpong.importance import chances_of
-from fastpong.kernels import optimiser, ppo
+from fastpong.kernels import aligned, optimiser, ppo
 from fastpong.kernels.convolution import INPUTS
 from fastpong.kernels.sites import SITES, Listed, list_sites
 from fastpong.noise import SHUFFLE, stream_key
@@ -34,7 +34,7 @@ class _Half:
 
     def __init__(self, config: Config, size: int):
         # The end is room for `touched`, so that one sum over the ranks does for both.
-        self.buffer = np.zeros(size + SITES + 1, np.float32)
+        self.buffer = aligned.zeros(size + SITES + 1)
         self.gradient = self.buffer[:size]
         self.arrays = views(config, self.gradient)
         self.touched = np.zeros(SITES + 1, np.bool_)
@@ -91,7 +91,7 @@ class PPO:
     def __init__(self, config: Config, policy: Policy, ranks: Ranks | None = None, games: range | None = None):
         self.config, self.policy = config, policy
         self.ranks, self.games = ranks or Alone(), games or range(config.envs)
-        self.mean, self.square = np.zeros_like(policy.weights), np.zeros_like(policy.weights)
+        self.mean, self.square = (aligned.zeros(len(policy.weights)) for _ in range(2))
         self._halves = [_Half(config, len(policy.weights)) for _ in range(HALVES)]
         self.gradient = self._halves[0].gradient
         # The emulators wait while the weights change, so a second core is free for it, unless it is another rank's.

@@ -17,3 +17,8 @@ def test_every_speed_is_measured_in_every_round() -> None:
     assert results["ratios"]["limit"] == 1.0
     assert tuple(results["stages"]) == STAGES
     assert results["stages"]["wait"] > 0 and results["stages"]["observe"] > 0
+
+
+def test_only_what_is_asked_for_is_measured() -> None:
+    results = bench(make_config("karpathy", {"envs": 2, "batch_games": 1, "hidden": 8}), 1, 0.05, 1, ("limit", "train"))
+    assert set(results["rounds"]) == set(results["ratios"]) == {"limit", "train"}

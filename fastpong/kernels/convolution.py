@@ -15,6 +15,7 @@ once a minibatch and not once a sample.
 import numpy as np
 import numpy.typing as npt
 
+from fastpong.kernels.aligned import new_matrix
 from fastpong.kernels.jit import kernel, reassociated
 from fastpong.kernels.sites import CELL, SITES, group_by_site, unpack
 from fastpong.kernels.tiles import (
@@ -82,7 +83,9 @@ def new_sums(
 ) -> F32:
     """Return zeros (frames, 4, 9, 64) for `prefix_sums` or for their gradient."""
     frames, rows, columns, quartets = weights.shape
-    return np.zeros((frames, columns, rows + 1, quartets), np.float32)
+    sums = new_matrix(frames * columns * (rows + 1), quartets)
+    sums[:] = np.float32(0.0)
+    return sums.reshape(frames, columns, rows + 1, quartets)
 
 
 @reassociated
@@ -97,7 +100,7 @@ def convolve(
     acts: F32,  # (places, 16) out: the channels at each place, after the relu
 ) -> None:
     """Compute the channels of all sites that see something."""
-    rows, channels = sums.reshape(-1, _QUARTETS), np.empty((SITES, CHANNELS), np.float32)
+    rows, channels = sums.reshape(-1, _QUARTETS), new_matrix(SITES, CHANNELS)
     for m in range(len(picks)):
         first, count = firsts[m], firsts[m + 1] - firsts[m]
         for e in range(count):  # array = array would also compile its error text: 3 s
@@ -124,7 +127,7 @@ def convolve_gradient(
     grad_bias: F32,  # (16,) in and out: the gradient is added
 ) -> None:
     """Carry the gradient of the channels back to bias and prefix sums of the kernel; arguments as for `convolve`."""
-    rows, channels = grad_sums.reshape(-1, _QUARTETS), np.empty((SITES, CHANNELS), np.float32)
+    rows, channels = grad_sums.reshape(-1, _QUARTETS), new_matrix(SITES, CHANNELS)
     for m in range(len(picks)):
         first = firsts[m]
         for e in range(firsts[m + 1] - first):
@@ -254,7 +257,7 @@ def forward(
         count += bounds[pick + 1] - bounds[pick]
     groups, firsts = np.empty(SITES + 1, np.int64), np.empty(len(picks) + 1, np.int64)
     places, owners = np.empty(count, np.int64), np.empty(count, np.int64)
-    acts, hidden = np.empty((count, CHANNELS), np.float32), np.empty((len(picks), w1.shape[1]), np.float32)
+    acts, hidden = new_matrix(count, CHANNELS), new_matrix(len(picks), w1.shape[1])
     sums = new_sums(weights)
     prefix_sums(weights, sums)
     group_by_site(bounds, sites, picks, groups, firsts, places, owners)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpong.kernels import convolution
+from fastpong.kernels.aligned import new_matrix
 from fastpong.kernels.jit import kernel, reassociated
 from fastpong.kernels.noise import choose, uniform
 from fastpong.kernels.sites import SITES, list_sites
@@ -248,7 +249,7 @@ def clipped_gradient(
     hidden, acts, groups, firsts, places, owners = convolution.forward(
         bounds, sites, run_bounds, moves, picks, ages, games, actions, samples, weights, bias, w1, past, choices
     )
-    grad_hidden = np.empty_like(hidden)
+    grad_hidden = new_matrix(*hidden.shape)
     grad_sums = convolution.new_sums(weights)
     _loss_gradient(
         hidden, samples, actions, log_probs, advantages, targets, importance, w2, clip, clip_high, entropy_weight,
