@@ -210,12 +210,12 @@ def measure(hidden: int, rounds: int) -> dict[str, Any]:
         rollout.begins[:] = begin
         learner.learn(rollout, trainer.tally)
 
-    pools = {1: None, min(2, usable_cores()): learner._pool}
+    pools = {1: None, min(2, usable_cores()): learner.adam.pool}
     times: dict[str, list[float]] = {}
     for number in range(rounds + 1):
         found = {name: 1e6 * timed(work) / size for name, (work, size) in stages.items()}
         for threads, pool in pools.items():
-            learner._pool = pool
+            learner.adam.pool = pool
             found[f"update, {threads} thread{'s' * (threads > 1)}"] = 1e6 * timed(update) / len(steps) / config.epochs
         found["dense NumPy"] = 1e6 * timed(densely) / len(few)
         if torch_run:

@@ -96,6 +96,21 @@ class Config:
         0.0,
         10.0,
     )
+    kl_won: float = _setting(0.0, "ppo: what takes the place of kl once the agent wins; 0: nothing", 0.0, 10.0)
+    critic: int = _setting(
+        0,
+        "ppo: once the agent wins, a value network of its own learns from so many of the latest batches, and after as "
+        "many more gives the advantages; 0: never",
+        0,
+        1000,
+    )
+    critic_visits: float = _setting(
+        4.0, "ppo: for each step of a batch it learns from so many steps of them", 0.1, 100.0
+    )
+    critic_rate: float = _setting(1e-3, "ppo: Adam's step size for it at first", 0.0, 1.0)
+    critic_lambda: float = _setting(0.9, "ppo: λ of the returns it learns from", 0.0, 1.0)
+    critic_decay: float = _setting(0.99, "ppo: decay of the running mean of its weights, per minibatch", 0.0, 1.0)
+    critic_gae_lambda: float = _setting(0.9, "ppo: gae_lambda with its values", 0.0, 1.0)
     schedule_steps: int = _setting(
         4_000_000, "ppo: learning rate and entropy weight fall in a line to 0 at this step", 1
     )

@@ -1,6 +1,7 @@
 """The two policies: their weights, and how they act."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -38,14 +39,23 @@ def input_count(config: Config) -> int:
     return PIXELS * (1 if config.inputs == "difference" else 2)
 
 
-def views(config: Config, flat: F32) -> dict[str, F32]:
-    """View a flat buffer as the arrays of `shapes`."""
+def views(shapes: Mapping[str, tuple[int, ...]], flat: F32) -> dict[str, F32]:
+    """View a flat buffer as arrays of these `shapes`, one after the other."""
     arrays, at = {}, 0
-    for name, shape in shapes(config).items():
+    for name, shape in shapes.items():
         size = int(np.prod(shape))
         arrays[name] = flat[at : at + size].reshape(shape)
         at += size
     return arrays
+
+
+def draw_weights(config: Config, arrays: dict[str, F32], rng: np.random.Generator) -> None:
+    """Draw the weights with which a convolutional network starts; biases stay 0."""
+    kernel, w1, w2 = arrays["kernel"], arrays["w1"], arrays["w2"]
+    pixels = sites.SITES * CHANNELS
+    kernel[:] = rng.standard_normal(kernel.shape, np.float32) * config.kernel_std
+    w1[:pixels] = rng.standard_normal((pixels, config.hidden), np.float32) * config.weight_std
+    w2[:, :-1] = rng.standard_normal((len(w2), config.hidden), np.float32) / np.sqrt(config.hidden)
 
 
 class Policy(ABC):
@@ -72,7 +82,7 @@ class Policy(ABC):
     def __init__(self, config: Config, first: int = 0):
         self.config, self.first, self.held_share = config, first, 0.0
         self.weights: F32 = aligned.zeros(sum(int(np.prod(shape)) for shape in shapes(config).values()))
-        self.arrays = views(config, self.weights)
+        self.arrays = views(shapes(config), self.weights)
         self.noise_key: Any = np.uint64(stream_key(config.seed, ACTION))
         self.start_key: Any = np.uint64(stream_key(config.seed, START))
         self.initialise(np.random.default_rng(stream_key(config.seed, WEIGHTS)))
@@ -140,13 +150,8 @@ class Convolutional(Policy):
 
     def initialise(self, rng: np.random.Generator) -> None:
         """Small weights: Adam's steps soon make the features, and all actions are about equally likely at first."""
-        config = self.config
-        kernel, w1, w2 = self.arrays["kernel"], self.arrays["w1"], self.arrays["w2"]
-        pixels = sites.SITES * CHANNELS
-        kernel[:] = rng.standard_normal(kernel.shape, np.float32) * config.kernel_std
-        w1[:pixels] = rng.standard_normal((pixels, config.hidden), np.float32) * config.weight_std
-        w2[:, :-1] = rng.standard_normal((config.actions + 1, config.hidden), np.float32) / np.sqrt(config.hidden)
-        w2[:-1] *= 0.1
+        draw_weights(self.config, self.arrays, rng)
+        self.arrays["w2"][:-1] *= 0.1
 
     def act(self, rollout: Rollout, row: int, games: npt.NDArray[np.int64], step: int, greedy: bool = False) -> None:
         """See `Policy.act`."""

@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastpong.adam import Adam, Half
 from fastpong.config import Config, changed
+from fastpong.critic import Critic
 from fastpong.games import usable_cores
 from fastpong.importance import chances_of
-from fastpong.kernels import aligned, optimiser, ppo
-from fastpong.kernels.convolution import INPUTS
-from fastpong.kernels.sites import SITES, Listed, list_sites
+from fastpong.kernels import ppo
+from fastpong.kernels.sites import Listed, list_sites
 from fastpong.noise import SHUFFLE, stream_key
-from fastpong.policy import Policy, make_policy, views
+from fastpong.policy import Policy, make_policy, shapes
 from fastpong.ranks import Alone, Ranks
 from fastpong.rollout import Rollout, standardised
 from fastpong.schedule import Schedule
@@ -22,23 +23,7 @@ from fastpong.tally import Tally
 
 F32 = npt.NDArray[np.float32]
 
-HALVES = 2
-"""Parts of a minibatch that are worked on at the same time, on any machine: so the sums are the same on all."""
-
-
 _STOP = 2.0  # times `kl`: a pass over the batch that finds more is the last one
-
-
-class _Half:
-    """What one half of a minibatch adds up: a gradient, the sites whose rows of `w1` it touches, and statistics."""
-
-    def __init__(self, config: Config, size: int):
-        # The end is room for `touched`, so that one sum over the ranks does for both.
-        self.buffer = aligned.zeros(size + SITES + 1)
-        self.gradient = self.buffer[:size]
-        self.arrays = views(config, self.gradient)
-        self.touched = np.zeros(SITES + 1, np.bool_)
-        self.sums = np.zeros(4)
 
 
 @dataclass(frozen=True)
@@ -80,8 +65,8 @@ class PPO:
     ----------
     schedule : Schedule
         Learning rate, entropy weight and greed.
-    updates : int
-        Steps of the optimiser so far.
+    adam : Adam
+        The optimiser.
     statistics : dict of str to float
         Means over the last batch: ``entropy`` and ``kl`` (nats), ``clipped`` (share of samples) and ``explained``
         (share of the variance of the returns that the value explains); the present ``learning_rate``; and which share
@@ -91,24 +76,19 @@ class PPO:
     def __init__(self, config: Config, policy: Policy, ranks: Ranks | None = None, games: range | None = None):
         self.config, self.policy = config, policy
         self.ranks, self.games = ranks or Alone(), games or range(config.envs)
-        self.mean, self.square = (aligned.zeros(len(policy.weights)) for _ in range(2))
-        self._halves = [_Half(config, len(policy.weights)) for _ in range(HALVES)]
-        self.gradient = self._halves[0].gradient
         # The emulators wait while the weights change, so a second core is free for it, unless it is another rank's.
-        self._rows = np.zeros(INPUTS, np.int64)
         cores = max(1, usable_cores() // self.ranks.neighbours)
         # One half is this thread's: it would only wait.
         self._pool = ThreadPoolExecutor(1, "learner") if cores > 1 else None
-        # Weights, both gradients, mean and mean square of each array, as matrices of rows.
-        gradients = [half.gradient for half in self._halves]
-        buffers = [views(config, buffer) for buffer in (policy.weights, *gradients, self.mean, self.square)]
-        self._matrices = {
-            name: [buffer[name].reshape(-1, buffer[name].shape[-1]) for buffer in buffers] for name in policy.arrays
-        }
-        self._few = {name: np.arange(len(self._matrices[name][0])) for name in ("kernel", "bias", "w2")}
+        self.adam = Adam(config, shapes(config), policy.weights, self.ranks, self._pool)
+        self.critic = Critic(config, self.ranks, self.games, self._pool) if config.critic else None
         self.schedule = Schedule(config)
-        self.updates = 0
         self.statistics: dict[str, float] = {}
+
+    @property
+    def updates(self) -> int:
+        """Steps of the optimiser so far."""
+        return self.adam.updates
 
     def due(self, rollout: Rollout, tally: Tally) -> bool:
         """Whether all new rows but the last, which has no outcome yet, make a batch."""
@@ -121,9 +101,12 @@ class PPO:
         # With the rows of history, so that the indices of the rollout's rows fit.
         count = rollout.games
         advantages, targets = np.zeros((end, count), np.float32), np.zeros((end, count), np.float32)
+        values, lam, gamma = rollout.values[begin : end + 1], c.gae_lambda, self.schedule.gamma(tally.steps)
+        if self.critic and self.critic.ready:
+            values, lam = self.critic.values(rollout, begin, end + 1), c.critic_gae_lambda
         ppo.advantages_of(
-            rollout.rewards[begin:end], rollout.ended[begin:end], rollout.values[begin : end + 1],
-            self.schedule.gamma(tally.steps), c.gae_lambda, c.value_lambda, advantages[begin:], targets[begin:],
+            rollout.rewards[begin:end], rollout.ended[begin:end], values, gamma, lam, c.value_lambda,
+            advantages[begin:], targets[begin:],
         )  # fmt: skip
         practised = rollout.practising[begin:end] != 0
         # A practice attempt begins amid a point, and its first steps are not yet seen as they would be there.
@@ -143,24 +126,25 @@ class PPO:
             self.schedule.learning_rate(tally.steps), self.schedule.entropy(tally.steps),
         )  # fmt: skip
         # Keyed by the number of updates, so that a resumed run draws the same minibatches.
-        rng = np.random.default_rng([stream_key(c.seed, SHUFFLE), self.updates])
-        for half in self._halves:
+        rng = np.random.default_rng([stream_key(c.seed, SHUFFLE), self.adam.updates])
+        for half in self.adam.halves:
             half.sums[:] = 0.0
+        limit = self.schedule.kl
         epochs, total_kl, samples = 0, 0.0, self._sum_of(float(np.sum(played)))
         while epochs < c.epochs:
             self._pass(lesson, (end - begin) * c.envs, rng)
             epochs, before = epochs + 1, total_kl
-            total_kl = self._sum_of(sum(float(half.sums[1]) for half in self._halves))
+            total_kl = self._sum_of(sum(float(half.sums[1]) for half in self.adam.halves))
             # Now and then noise moves a policy with large logits too far, and further with every pass.
-            if c.kl and total_kl - before > _STOP * c.kl * samples:
+            if limit and total_kl - before > _STOP * limit * samples:
                 break
         if c.local_steps > 1:
-            self._average()
+            self.adam.average()
         goals = targets[begin:][played].astype(np.float64)
         rewards = np.where(practised, 0, rollout.rewards[begin:end])
         sums = np.array(
             [
-                *np.sum([half.sums for half in self._halves], axis=0),
+                *np.sum([half.sums for half in self.adam.halves], axis=0),
                 goals.sum(), np.square(goals).sum(), goals.size, np.sum(rewards > 0), np.sum(rewards < 0),
                 practised.sum(),
             ]
@@ -177,6 +161,9 @@ class PPO:
             "learning_rate": lesson.learning_rate,
             "practised": float(sums[9]) / ((end - begin) * c.envs),
         }
+        if self.critic and self.schedule.won_by is not None:
+            rollout.keep = c.critic * c.rollout_steps
+            self.critic.learn(rollout, gamma, c.critic_rate * self.schedule.left(tally.steps))
         rollout.begins[:] = end
         self.schedule.add(tally.steps, int(sums[7]), int(sums[8]), float(sums[1]))
         # Drawn actions differ from the likeliest one even where that is known to be better: without growing logits the
@@ -203,11 +190,10 @@ class PPO:
 
         Those of them that were drawn and are here are `picks`, int64 (m,), as indices into what `lesson.listed` lists.
         """
-        c, rollout, (first, second) = self.config, lesson.rollout, self._halves
+        c, rollout = self.config, lesson.rollout
         kernel, bias, w1, w2 = (self.policy.arrays[name] for name in ("kernel", "bias", "w1", "w2"))
-        self.updates += 1
 
-        def add_up(half: _Half, part: npt.NDArray[np.int64]) -> None:
+        def add_up(half: Half, part: npt.NDArray[np.int64]) -> None:
             ppo.clipped_gradient(
                 *lesson.listed, part, rollout.ages.reshape(-1), rollout.games, rollout.actions.reshape(-1),
                 rollout.log_probs.reshape(-1), lesson.advantages, lesson.targets, lesson.importance,
@@ -217,30 +203,7 @@ class PPO:
                 half.touched, half.sums,
             )  # fmt: skip
 
-        self._both(add_up, self._halves, np.array_split(picks, HALVES))
-        if self.ranks.size > 1 and c.local_steps == 1:
-            ppo.merge(first.arrays["w1"], first.touched, second.arrays["w1"], second.touched)
-            for name in ("kernel", "bias", "w2"):
-                first.arrays[name] += second.arrays[name]
-                second.arrays[name][:] = 0.0
-            flags = first.buffer[len(first.gradient) :]
-            flags[:] = first.touched
-            self.ranks.sum(first.buffer, c.wire)
-            first.touched[:] = flags > 0.0
-        count = ppo.rows_of(first.touched, second.touched, self._rows)
-
-        def step(name: str, rows: npt.NDArray[np.int64]) -> None:
-            weights, gradient, other, mean, square = self._matrices[name]
-            optimiser.adam_rows(
-                weights, gradient, other, mean, square, rows, len(rows),
-                lesson.learning_rate, c.adam_beta_1, c.adam_beta_2, c.adam_epsilon, self.updates,
-            )  # fmt: skip
-
-        self._both(step, ["w1"] * HALVES, np.array_split(self._rows[:count], HALVES))
-        for name, rows in self._few.items():
-            step(name, rows)
-        if c.local_steps > 1 and self.updates % c.local_steps == 0:
-            self._average()
+        self.adam.step(add_up, picks, lesson.learning_rate)
 
     def _sum_of(self, number: float) -> float:
         """Return the sum of a number over the ranks."""
@@ -248,30 +211,16 @@ class PPO:
         self.ranks.sum(sums)
         return float(sums[0])
 
-    def _average(self) -> None:
-        """Give all ranks the mean of their weights and of Adam's means ("local SGD")."""
-        if self.ranks.size > 1:
-            for array in (self.policy.weights, self.mean, self.square):
-                self.ranks.sum(array)
-                array /= np.float32(self.ranks.size)
-
-    def _both(self, work: Any, *arguments: Any) -> None:
-        """Call `work` with the arguments of each half, at the same time if there is a core for it."""
-        first, second = zip(*arguments, strict=True)
-        other = self._pool.submit(work, *second) if self._pool else None
-        work(*first)
-        if other:
-            other.result()
-        else:
-            work(*second)
-
     def warm_up(self) -> None:
         """Compile or load the kernels used here; changes nothing."""
         one = changed(self.config, {"envs": 1})
         spare = PPO(one, make_policy(one))
         rollout = Rollout(one)
-        rollout.rows = 2
+        rollout.rows = rollout.history + 2
         spare.learn(rollout, Tally(1, 0.0))
+        if spare.critic:
+            spare.critic.learn(rollout, 1.0, 0.0)
+            spare.critic.values(rollout, 0, 1)
         spare.close()
 
     def close(self) -> None:
@@ -281,11 +230,11 @@ class PPO:
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Everything but the weights, by name."""
-        updates = {"updates": np.array(self.updates)}
-        return {"mean": self.mean, "square": self.square, **updates, **self.schedule.state()}
+        return {**self.adam.state(), **self.schedule.state(), **(self.critic.state() if self.critic else {})}
 
     def load_state(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Take over a `state`."""
-        self.mean[:], self.square[:] = arrays["mean"], arrays["square"]
-        self.updates = int(arrays["updates"])
+        self.adam.load_state(arrays)
+        if self.critic:
+            self.critic.load_state(arrays)
         self.schedule.load_state(arrays)

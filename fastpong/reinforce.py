@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fastpong.config import Config
 from fastpong.kernels import network, optimiser
-from fastpong.policy import Policy, views
+from fastpong.policy import Policy, shapes, views
 from fastpong.ranks import Alone, Ranks
 from fastpong.rollout import Rollout
 from fastpong.tally import Tally
@@ -94,7 +94,7 @@ class Reinforce:
         self.config, self.policy, self.ranks = config, policy, ranks or Alone()
         self.gradient = np.zeros_like(policy.weights)
         self.cache = np.zeros_like(policy.weights)
-        self.gradients = views(config, self.gradient)
+        self.gradients = views(shapes(config), self.gradient)
         self.updates = 0
         self.statistics: dict[str, float] = {}
         self.windows = Windows(config) if config.window_seconds else None

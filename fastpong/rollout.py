@@ -78,6 +78,8 @@ class Rollout:
         How many earlier steps the network looks at.
     begins : int64 (games,)
         First row of each game that no batch has used. Earlier rows are history, which later steps still look at.
+    keep : int
+        How many used rows are to be remembered before this history, for a critic; 0 at first.
     ages : int64 (rows, games)
         ``ppo``: steps before this one in the game, or in the practice attempt; history goes back no further.
     practising : int8 (rows, games)
@@ -91,7 +93,7 @@ class Rollout:
         self.config, self.games = config, games
         self._runs = config.algorithm == "ppo"
         self.history = max(config.frames - 1, config.past_actions) if self._runs else 0
-        self.rows = 0
+        self.rows = self.keep = 0
         self.end = 0  # of what is used of `items`
         self.items: Any = np.zeros(1 << 20, np.int32 if self._runs else np.int16)
         self.starts, self.lengths = np.zeros((256, games), np.int64), np.zeros((256, games), np.int64)
@@ -161,8 +163,8 @@ class Rollout:
         return Batch(samples, advantages)
 
     def drop_used(self) -> None:
-        """Forget the rows that every game is done with, but for the history of the next one."""
-        used = int(self.begins.min()) - self.history
+        """Forget the rows that every game is done with, but for the history of the next one and what is to be kept."""
+        used = int(self.begins.min()) - self.history - self.keep
         if used <= 0:
             return
         left = self.rows - used
@@ -187,7 +189,7 @@ class Rollout:
         """Everything that the next batches need, by name; see `LAYOUT`."""
         rows = {name: getattr(self, name)[: self.rows].copy() for name in _ROWS if name != "starts"}
         for array in rows.values():  # so that nothing is left of what only some games are done with
-            array[np.arange(self.rows)[:, None] < self.begins - self.history] = 0
+            array[np.arange(self.rows)[:, None] < self.begins - self.history - self.keep] = 0
         lengths = rows["lengths"].T.reshape(-1)  # game by game, row by row
         ends = np.cumsum(lengths)
         shifts = self.starts[: self.rows].T.reshape(-1) - (ends - lengths)
@@ -213,6 +215,7 @@ class Rollout:
         self.rows, self.end = rows, len(arrays["items"])
         self.items = np.concatenate([arrays["items"], np.zeros(1 << 20, self.items.dtype)])
         self.begins = arrays["begins"].copy()
+        self.keep = max(0, int(self.begins.min()) - self.history) if self._runs else 0
         self.last_counts[:] = arrays["last_counts"]
         ends = np.cumsum(self.last_counts)
         for game, (count, end) in enumerate(zip(self.last_counts, ends, strict=True)):

@@ -22,13 +22,13 @@ class Schedule:
     agent wins most points the logits grow with every batch until the policy's entropy is at a level that falls in the
     same line: growing before that keeps a run from finding out how to attack, and an entropy near 0 from getting any
     better. The larger the logits, the further a step of the optimiser moves the policy: the learning rate is reduced,
-    as long as it has to be, so that a batch changes the policy by no more than the KL divergence `kl`.
+    as long as it has to be, so that a batch changes the policy by no more than the KL divergence `kl`, or `kl_won`.
 
     Parameters
     ----------
     config : Config
-        Uses `learning_rate`, `gamma`, `gamma_end`, `entropy`, `kl` and the ``held_*``, ``practice*``, ``schedule_*``
-        and ``sharpen*`` settings.
+        Uses `learning_rate`, `gamma`, `gamma_end`, `entropy`, `kl`, `kl_won` and the ``held_*``, ``practice*``,
+        ``schedule_*`` and ``sharpen*`` settings.
 
     Attributes
     ----------
@@ -71,6 +71,12 @@ class Schedule:
         """Return the share of points that begin with the paddle held."""
         return max(0.0, 1.0 - steps / self._config.held_until)
 
+    @property
+    def kl(self) -> float:
+        """The KL divergence that a batch may cause, in nats; 0: any."""
+        c = self._config
+        return c.kl_won if c.kl_won and self.won_by is not None else c.kl
+
     def growth(self, steps: int, entropy: float) -> float:
         """Return the factor by which the logits grow after a batch in which the policy had this entropy, in nats."""
         grows = self.won_by is not None and entropy > self._config.sharpen_entropy * self.left(steps)
@@ -92,8 +98,8 @@ class Schedule:
         wins = self._won_share() >= c.sharpen_points
         if self.won_by is None and (wins or steps >= c.sharpen_latest):
             self.won_by = steps
-        if c.kl and kl > 0.0:
-            factor = min(_MOST, max(1.0 / _MOST, (c.kl / kl) ** _GAIN))
+        if self.kl and kl > 0.0:
+            factor = min(_MOST, max(1.0 / _MOST, (self.kl / kl) ** _GAIN))
             self.rate = min(c.learning_rate, self.learning_rate(steps) * factor)
 
     def _won_share(self) -> float:

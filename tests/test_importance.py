@@ -49,12 +49,12 @@ def test_an_unlikely_action_is_looked_at_and_a_certain_one_seldom() -> None:
 def gradient_of(trainer: Trainer, share: float, passes: int) -> tuple[npt.NDArray[np.float64], float]:
     """Mean gradient of passes over the same steps with the same weights, and the mean of the entropy they report."""
     learner = PPO(changed(trainer.config, {"pass_share": share}), trainer.policy)
-    total, entropy = np.zeros(learner.mean.shape), 0.0
+    total, entropy = np.zeros(learner.adam.mean.shape), 0.0
     for _ in range(passes):
-        learner.mean[:] = 0.0
+        learner.adam.mean[:] = 0.0
         trainer.rollout.begins[:] = 0
         learner.learn(trainer.rollout, trainer.tally)
-        total += learner.mean / 0.1  # Adam's mean of one gradient
+        total += learner.adam.mean / 0.1  # Adam's mean of one gradient
         entropy += learner.statistics["entropy"]
     learner.close()
     return total / passes, entropy / passes

@@ -31,6 +31,6 @@ def test_the_rows_that_the_tiles_read_begin_at_lines() -> None:
     config = make_config("fast", {"envs": 2})
     learner = PPO(config, make_policy(config))
     for name in ("kernel", "bias", "w1"):
-        for matrix in learner._matrices[name]:
+        for matrix in learner.adam.matrices[name]:
             assert matrix.ctypes.data % aligned.LINE == 0, name
     learner.close()

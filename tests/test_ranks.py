@@ -24,6 +24,7 @@ MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}:{os.envir
 SMALL = {
     "hidden": 16, "batch_games": 2, "batch_steps": 350, "minibatch": 96, "epochs": 2, "eval_games": 0,
     "log_steps": 1000, "checkpoint_steps": 3000, "target": 22, "practice_points": 0.0, "pass_share": 0.6,
+    "critic": 2, "sharpen_latest": 0,
 }  # fmt: skip
 
 

@@ -84,6 +84,17 @@ def test_the_divergence_limits_the_rate() -> None:
     assert one.learning_rate(0) == 1e-3
 
 
+def test_another_divergence_once_it_has_won() -> None:
+    one, same = schedule(kl_won=0.005), schedule()
+    assert one.kl == same.kl == 0.02
+    for either in (one, same):
+        either.add(1, 2000, 0, 0.02)
+    assert (one.kl, same.kl) == (0.005, 0.02)
+    for either in (one, same):
+        either.add(2, 0, 0, 0.02)
+    assert one.learning_rate(2) < same.learning_rate(2) == pytest.approx(1e-3, rel=1e-3)
+
+
 def test_without_a_divergence_the_rate_falls_in_a_line() -> None:
     one = schedule(kl=0)
     one.add(0, 1, 1, 99.0)
