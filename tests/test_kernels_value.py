@@ -6,11 +6,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fastpong.kernels import sites, value
+from fastpong.kernels import sites
+from fastpong.kernels import value as kernels
 from tests import naive
 from tests.test_kernels_network import slope
 from tests.test_kernels_ppo import Steps, listed
 
+value: Any = kernels  # arguments are unpacked from lists
 F32 = npt.NDArray[np.float32]
 SAMPLES = np.array([12, 5, 1, 8, 9, 0, 13, 10])  # what is listed
 PICKS = np.array([6, 0, 3, 2, 5])  # of these
