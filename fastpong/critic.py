@@ -68,12 +68,22 @@ class Critic:
         return self.batches >= self.config.critic
 
     def values(self, rollout: Rollout, begin: int, end: int) -> F32:
-        """Return the values float32 (end − begin, games) of some rows."""
+        """Return the values float32 (end − begin, games) of the rows `begin` … `end` − 1, whose history is there."""
         samples = np.arange(begin * rollout.games, end * rollout.games)
         return self._values(rollout, self._list(rollout, samples), samples).reshape(-1, rollout.games)
 
     def learn(self, rollout: Rollout, gamma: float, learning_rate: float) -> None:
-        """Learn from steps drawn from all rows but the last, and the first, whose history is gone."""
+        """Learn from steps drawn from all rows but the last, and the first, whose history is gone.
+
+        Parameters
+        ----------
+        rollout : Rollout
+            Holds the batch just learned from and those before it that it keeps.
+        gamma : float
+            Discount factor per step of the λ-returns.
+        learning_rate : float
+            Adam's step size.
+        """
         c, count = self.config, rollout.games
         first, end = rollout.history, rollout.rows - 1
         span = min(SPAN, end - first)
@@ -105,6 +115,10 @@ class Critic:
     def _step(
         self, rollout: Rollout, listed: Listed, samples: I64, goals: F32, picks: I64, size: int, learning_rate: float
     ) -> None:
+        """Take a step of the optimiser toward the `goals`, float32 (m,), of some of the listed `samples`, int64 (m,).
+
+        The `picks`, int64 (k,), are indices into both; they stand for `size` samples on all ranks.
+        """
         c, arrays = self.config, self._arrays
 
         def add_up(half: Half, part: I64) -> None:
