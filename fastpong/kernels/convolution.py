@@ -264,3 +264,37 @@ def forward(
     convolve(run_bounds, moves, picks, sums, bias, firsts, places, acts)
     hidden_layer(ages, actions, games, samples, past, choices, groups, owners, acts, w1, hidden)
     return hidden, acts, groups, firsts, places, owners
+
+
+@reassociated
+def backward(
+    run_bounds: I64,  # see sites.list_sites, here and in the next
+    moves: I64,
+    picks: I64,  # (m,) which of the listed samples
+    ages: I64,  # (rows · games,)
+    games: int,
+    actions: U8,  # (rows · games,)
+    samples: I64,  # (m,) the same samples, as indices into these two arrays
+    w1: F32,  # (7072, hidden)
+    past: int,
+    choices: int,
+    acts: F32,  # as `forward` returned them; out: their gradient
+    groups: I64,
+    firsts: I64,
+    places: I64,
+    owners: I64,
+    grad_hidden: F32,  # (m, hidden) gradient of the hidden units, 0 where the relu is off
+    grad_weights: F32,  # (frames, 8, 4, 64) in and out: the gradient is added, here and in the next two
+    grad_bias: F32,  # (16,)
+    grad_w1: F32,  # (7072, hidden)
+    touched: npt.NDArray[np.bool_],  # (442,) in and out: set for the sites whose rows of grad_w1 were added to
+) -> None:
+    """Carry the gradient of the hidden units that `forward` computed back to the weights."""
+    hidden_gradient(ages, actions, games, samples, past, choices, groups, owners, acts, w1, grad_hidden, grad_w1)
+    grad_sums = new_sums(grad_weights)
+    convolve_gradient(run_bounds, moves, picks, firsts, places, acts, grad_sums, grad_bias)
+    prefix_gradient(grad_sums, grad_weights)
+    for site in range(SITES):
+        if groups[site + 1] > groups[site]:
+            touched[site] = True
+    touched[SITES] = True

@@ -250,20 +250,14 @@ def clipped_gradient(
         bounds, sites, run_bounds, moves, picks, ages, games, actions, samples, weights, bias, w1, past, choices
     )
     grad_hidden = new_matrix(*hidden.shape)
-    grad_sums = convolution.new_sums(weights)
     _loss_gradient(
         hidden, samples, actions, log_probs, advantages, targets, importance, w2, clip, clip_high, entropy_weight,
         value_weight, scale, grad_w2, grad_hidden, statistics,
     )  # fmt: skip
-    convolution.hidden_gradient(
-        ages, actions, games, samples, past, choices, groups, owners, acts, w1, grad_hidden, grad_w1
-    )
-    convolution.convolve_gradient(run_bounds, moves, picks, firsts, places, acts, grad_sums, grad_bias)
-    convolution.prefix_gradient(grad_sums, grad_weights)
-    for site in range(SITES):
-        if groups[site + 1] > groups[site]:
-            touched[site] = True
-    touched[SITES] = True
+    convolution.backward(
+        run_bounds, moves, picks, ages, games, actions, samples, w1, past, choices, acts, groups, firsts, places,
+        owners, grad_hidden, grad_weights, grad_bias, grad_w1, touched,
+    )  # fmt: skip
 
 
 @kernel

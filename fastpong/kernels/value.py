@@ -9,7 +9,6 @@ import numpy.typing as npt
 from fastpong.kernels import convolution
 from fastpong.kernels.aligned import new_matrix
 from fastpong.kernels.jit import reassociated
-from fastpong.kernels.sites import SITES
 
 F32 = npt.NDArray[np.float32]
 I16 = npt.NDArray[np.int16]
@@ -94,13 +93,7 @@ def value_gradient(
         for j in range(units):
             grad_row[j] += slope * hidden[m, j]
             grad_hidden[m, j] = slope * row[j] if hidden[m, j] > 0.0 else np.float32(0.0)
-    grad_sums = convolution.new_sums(weights)
-    convolution.hidden_gradient(
-        ages, actions, games, samples, past, choices, groups, owners, acts, w1, grad_hidden, grad_w1
-    )
-    convolution.convolve_gradient(run_bounds, moves, picks, firsts, places, acts, grad_sums, grad_bias)
-    convolution.prefix_gradient(grad_sums, grad_weights)
-    for site in range(SITES):
-        if groups[site + 1] > groups[site]:
-            touched[site] = True
-    touched[SITES] = True
+    convolution.backward(
+        run_bounds, moves, picks, ages, games, actions, samples, w1, past, choices, acts, groups, firsts, places,
+        owners, grad_hidden, grad_weights, grad_bias, grad_w1, touched,
+    )  # fmt: skip
