@@ -6,27 +6,40 @@ Numba compiles one kernel at a time in a process, whatever its number of threads
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, Literal
 
-from fastpong.config import make_config
+from fastpong.config import changed, make_config
 from fastpong.games import usable_cores
-from fastpong.kernels import ppo
+from fastpong.kernels import ppo, value
 from fastpong.policy import make_policy
 from fastpong.ppo import PPO
 
+Learning = Literal["ppo", "critic"]
 
-def compile_apart() -> "subprocess.Popen[bytes] | None":
-    """Start a subprocess that compiles the kernels of `PPO`, if they are not in the cache and there is a core for it.
+_LAST: dict[Learning, Any] = {"ppo": ppo.clipped_gradient, "critic": value.value_gradient}
+
+
+def compile_apart(what: Learning) -> "subprocess.Popen[bytes] | None":
+    """Start a subprocess that compiles these kernels, if they are not in the cache and there is a core for it.
 
     Wait for it before they are called. If it fails, they are compiled where they are called, as ever.
     """
-    stats = getattr(ppo.clipped_gradient, "stats", None)  # without the compiler it has none
+    kernel = _LAST[what]
+    stats = getattr(kernel, "stats", None)  # without the compiler it has none
     folder = stats and stats.cache_path
-    if not folder or usable_cores() < 2 or any(Path(folder).glob(f"{Path(ppo.__file__).stem}.clipped_gradient-*.nbi")):
+    if not folder or usable_cores() < 2:
         return None
-    command = [sys.executable, "-m", "fastpong.compiling"]
+    file = Path(kernel.py_func.__code__.co_filename)
+    if any(Path(folder).glob(f"{file.stem}.{kernel.__name__}-*.nbi")):
+        return None
+    command = [sys.executable, "-m", "fastpong.compiling", what]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":
-    config = make_config()
-    PPO(config, make_policy(config)).warm_up()
+    config = changed(make_config(), {"critic": 1})
+    learner = PPO(config, make_policy(config))
+    if sys.argv[1] == "ppo":
+        learner.warm_up()
+    else:
+        learner.warm_up_critic()

@@ -212,16 +212,25 @@ class PPO:
         return float(sums[0])
 
     def warm_up(self) -> None:
-        """Compile or load the kernels used here; changes nothing."""
-        one = changed(self.config, {"envs": 1})
-        spare = PPO(one, make_policy(one))
-        rollout = Rollout(one)
-        rollout.rows = rollout.history + 2
+        """Compile or load the kernels of every batch; changes nothing."""
+        spare, rollout = self._spare(critic=0)
         spare.learn(rollout, Tally(1, 0.0))
-        if spare.critic:
+        spare.close()
+
+    def warm_up_critic(self) -> None:
+        """Compile or load those of the critic, which it needs once the agent wins; changes nothing."""
+        if self.critic:
+            spare, rollout = self._spare(critic=1)
+            assert spare.critic
             spare.critic.learn(rollout, 1.0, 0.0)
             spare.critic.values(rollout, 0, 1)
-        spare.close()
+            spare.close()
+
+    def _spare(self, critic: int) -> tuple["PPO", Rollout]:
+        one = changed(self.config, {"envs": 1, "critic": critic})
+        rollout = Rollout(one)
+        rollout.rows = rollout.history + 2
+        return PPO(one, make_policy(one)), rollout
 
     def close(self) -> None:
         """Stop the threads."""

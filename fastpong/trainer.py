@@ -1,5 +1,6 @@
 """Playing all games, and learning from them: the core of training and evaluation, without files."""
 
+import subprocess
 import time
 
 import numpy as np
@@ -123,6 +124,7 @@ class Trainer(Player):
             else Reinforce(config, self.policy, self.ranks)
         )
         self._batches = self.talked_at = 0
+        self._compiling: subprocess.Popen[bytes] | None = None
         # How often ranks tell each other which games have ended: REINFORCE waits for a number of games, PPO does not.
         self._talk_every = TALK_EVERY if config.algorithm == "ppo" else 1
 
@@ -149,12 +151,21 @@ class Trainer(Player):
         return self.tally.reached(self.config.target)
 
     def warm_up(self) -> None:
-        """Compile the kernels, or load them from the cache."""
-        apart = compile_apart() if isinstance(self.learner, PPO) else None
+        """Compile the kernels, or load them from the cache.
+
+        Those of the critic are not needed before the agent wins: if they are not in the cache, a subprocess compiles
+        them while it plays.
+        """
+        apart = compile_apart("ppo") if isinstance(self.learner, PPO) else None
         super().warm_up()
         if apart:
             apart.wait()
         self.learner.warm_up()
+        if isinstance(self.learner, PPO) and self.learner.critic:
+            won = self.learner.schedule.won_by is not None
+            self._compiling = None if won else compile_apart("critic")
+            if not self._compiling:
+                self.learner.warm_up_critic()
 
     def learn_if_due(self) -> bool:
         """Update the weights if the learner has enough to learn from."""

@@ -41,22 +41,28 @@ if __name__ == "__main__":
 APART = """
 import os
 from fastpong.compiling import compile_apart
-from fastpong.config import make_config
-from fastpong.kernels import ppo
+from fastpong.config import changed, make_config
+from fastpong.kernels import ppo, value
 from fastpong.policy import make_policy
 from fastpong.ppo import PPO
 
 if __name__ == "__main__":
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})
-    assert compile_apart() is None  # nothing to be gained
+    assert compile_apart("ppo") is None  # nothing to be gained
     os.sched_setaffinity(0, cores)
     if len(cores) > 1:
-        assert compile_apart().wait() == 0
-        assert compile_apart() is None
-        PPO(make_config(), make_policy(make_config())).warm_up()
-        stats = ppo.clipped_gradient.stats
-        assert sum(stats.cache_hits.values()) == 1 and not stats.cache_misses, stats
+        assert compile_apart("ppo").wait() == 0
+        assert compile_apart("ppo") is None
+        assert compile_apart("critic").wait() == 0
+        assert compile_apart("critic") is None
+        config = changed(make_config(), {"critic": 1})
+        learner = PPO(config, make_policy(config))
+        learner.warm_up()
+        learner.warm_up_critic()
+        for kernel in ppo.clipped_gradient, value.value_gradient:
+            stats = kernel.stats
+            assert sum(stats.cache_hits.values()) == 1 and not stats.cache_misses, stats
 """
 
 
