@@ -23,6 +23,7 @@ from gymnasium.vector import AsyncVectorEnv
 
 from fastpong.config import Config, changed
 from fastpong.games import Games, start_method, usable_cores
+from fastpong.ppo import PPO
 from fastpong.train import versions
 from fastpong.trainer import STAGES, Trainer
 
@@ -33,6 +34,7 @@ NAMES = {
     "limit": "the emulator alone, one process per core",
     "games": "fastpong's games, random actions",
     "train": "fastpong's whole training loop",
+    "train_won": "the same once the agent wins: a critic learns as well",
     "stock_async": "AsyncVectorEnv over gym.make('ALE/Pong-v5')",
     "ale_vector": "ale-py's AtariVectorEnv, 84×84",
     "ale_vector_native": "ale-py's AtariVectorEnv, 210×160",
@@ -77,6 +79,8 @@ def bench(
             measures["ale_vector_native"] = _ale_vector(stack, config, 210, 160)
         if "games" in names:
             measures["games"] = _games(stack, config, workers)
+        if "train_won" in names and config.algorithm == "ppo" and config.critic:
+            measures["train_won"], _ = _train(stack, config, workers, won=True)
         measures["train"], trainer = _train(stack, config, workers)
         if "envpool" in names and importlib.util.find_spec("envpool"):
             measures["envpool"] = _envpool(config)
@@ -203,12 +207,16 @@ def _games(stack: contextlib.ExitStack, config: Config, workers: int | None) -> 
     return measure
 
 
-def _train(stack: contextlib.ExitStack, config: Config, workers: int | None) -> tuple[Measure, Trainer]:
+def _train(
+    stack: contextlib.ExitStack, config: Config, workers: int | None, won: bool = False
+) -> tuple[Measure, Trainer]:
     # No exploring starts: their steps are not learned from, so the first million steps of a run are faster.
     trainer = Trainer(
         changed(config, {"held_steps": 0}),
         stack.enter_context(Games(config.envs, workers, config.seed, config.frame_skip, config.sticky, config.actions)),
     )
+    if won and isinstance(trainer.learner, PPO):
+        trainer.learner.schedule.won_by = 0
     trainer.start()
     trainer.warm_up()
     for _ in range(config.envs):  # until each game has an emulator of its own

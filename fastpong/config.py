@@ -87,7 +87,7 @@ class Config:
         0.45, "ppo: lost points are tried again while this share of 1000 points, or more, is won", 0.0, 1.0
     )
     practice_until: int = _setting(
-        4_000_000, "ppo: the number of times falls in a line, and practice ends at this step", 1
+        4_500_000, "ppo: the number of times falls in a line, and practice ends at this step", 1
     )
     kl: float = _setting(
         0.045,
@@ -96,9 +96,9 @@ class Config:
         0.0,
         10.0,
     )
-    kl_won: float = _setting(0.0, "ppo: what takes the place of kl once the agent wins; 0: nothing", 0.0, 10.0)
+    kl_won: float = _setting(0.02, "ppo: what takes the place of kl once the agent wins; 0: nothing", 0.0, 10.0)
     critic: int = _setting(
-        0,
+        16,
         "ppo: once the agent wins, a value network of its own learns from so many of the latest batches, and after as "
         "many more gives the advantages; 0: never",
         0,
@@ -126,7 +126,7 @@ class Config:
     )
     sharpen_points: float = _setting(0.65, "ppo: the agent wins when it has won this share of 1000 points", 0.0, 1.0)
     sharpen_steps: int = _setting(
-        1_500_000, "ppo: the fall takes so many steps more, or longer, once the agent wins", 0
+        3_800_000, "ppo: the fall takes so many steps more, or longer, once the agent wins", 0
     )
     sharpen_latest: int = _setting(1_200_000, "ppo: the logits begin to grow at this step at the latest", 0)
 

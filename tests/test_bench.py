@@ -8,8 +8,8 @@ from fastpong.trainer import STAGES
 def test_every_speed_is_measured_in_every_round() -> None:
     results = bench(make_config("karpathy", {"envs": 3, "batch_games": 1, "hidden": 8}), 1, 0.1, 2)
     assert {"limit", "games", "train", "stock_async", "ale_vector", "stages"} <= results.keys()
-    installed = importlib.util.find_spec("envpool") is not None
-    assert set(results["rounds"]) == set(NAMES) - (set() if installed else {"envpool"})
+    left_out = {"train_won"} | (set() if importlib.util.find_spec("envpool") else {"envpool"})
+    assert set(results["rounds"]) == set(NAMES) - left_out  # REINFORCE has no critic
     for name in results["rounds"]:
         assert len(results["rounds"][name]) == 2 and min(results["rounds"][name]) > 0
         assert min(results["rounds"][name]) <= results[name] <= max(results["rounds"][name])
@@ -17,6 +17,13 @@ def test_every_speed_is_measured_in_every_round() -> None:
     assert results["ratios"]["limit"] == 1.0
     assert tuple(results["stages"]) == STAGES
     assert results["stages"]["wait"] > 0 and results["stages"]["observe"] > 0
+
+
+def test_training_is_measured_with_its_critic_as_well() -> None:
+    config = make_config("fast", {"envs": 4, "batch_steps": 64, "critic": 2})
+    results = bench(config, 1, 0.3, 1, ("limit", "train", "train_won"))
+    assert set(results["rounds"]) == {"limit", "train", "train_won"}
+    assert results["train_won"] > 0
 
 
 def test_only_what_is_asked_for_is_measured() -> None:
