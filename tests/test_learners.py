@@ -44,13 +44,17 @@ def test_warming_up_changes_nothing(preset: str, kind: type) -> None:
         trainer = Trainer(small(preset), games)
         assert isinstance(trainer.learner, kind)
         before = trainer.policy.weights.copy()
+        state_before = {name: array.copy() for name, array in trainer.learner.state().items()}
         trainer.warm_up()
         np.testing.assert_array_equal(trainer.policy.weights, before)
         learner = trainer.learner
         assert learner.updates == 0
         assert not (learner.gradient if isinstance(learner, Reinforce) else learner.adam.halves[0].buffer).any()
         state = trainer.learner.state()
-        assert not any(array.any() for name, array in state.items() if not name.startswith("schedule"))
+        assert state.keys() == state_before.keys()
+        for name, array in state.items():
+            np.testing.assert_array_equal(array, state_before[name], name)
+            assert not array.any() or name.startswith(("schedule", "critic")), name
 
 
 def test_ppo_learns_every_so_many_steps_from_all_of_them() -> None:
