@@ -154,7 +154,7 @@ class Trainer(Player):
         """Compile the kernels, or load them from the cache.
 
         Those of the critic are not needed before the agent wins: if they are not in the cache, a subprocess compiles
-        them while it plays.
+        them while it plays. Not with several ranks: the others would find the cache as empty, and compile as well.
         """
         apart = compile_apart("ppo") if isinstance(self.learner, PPO) else None
         super().warm_up()
@@ -163,7 +163,7 @@ class Trainer(Player):
         self.learner.warm_up()
         if isinstance(self.learner, PPO) and self.learner.critic:
             won = self.learner.schedule.won_by is not None
-            self._compiling = None if won else compile_apart("critic")
+            self._compiling = None if won or self.ranks.size > 1 else compile_apart("critic")
             if not self._compiling:
                 self.learner.warm_up_critic()
 
