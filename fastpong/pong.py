@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ale_py import Action, ALEInterface, ALEState, roms
 
 from fastpong.noise import PRACTICE, sticky_repeats, uniform_of
-from fastpong.practice import Practice
+from fastpong.practice import Moment, Practice, remember
 
 SCREEN = (210, 160)
 """Height and width of a screen in pixels."""
@@ -58,7 +58,8 @@ class PongGames(gymnasium.Env[Any, Any]):
     """Some games of a run, stepped one after the other in this process.
 
     Games restart by themselves, in the step in which they end (gymnasium's ``SAME_STEP``): every step of every
-    game is a real one.
+    game is a real one. They all begin in the same state, so the emulator is put back to that: to reset it would take
+    64 frames (3.4 ms instead of 0.03), for which the games of other subprocesses would wait as well.
 
     Sticky actions are drawn here and not in the emulator, frame by frame with the same distribution, for two
     reasons: the noise then depends on (run seed, game, step) alone, and the action that is held becomes a
@@ -112,6 +113,7 @@ class PongGames(gymnasium.Env[Any, Any]):
         self.groups = [range(a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
         self.arrays: Arrays = {}
         self._shared: ALEInterface | None = None  # where the games without an emulator of their own take turns
+        self._first: Moment | None = None  # how every game begins
         self._own: list[ALEInterface | None] = [None] * len(self.games)
         self._states: list[ALEState | None] = [None] * len(self.games)  # of the games that take turns
         self._held = [Action.NOOP] * len(self.games)
@@ -130,15 +132,13 @@ class PongGames(gymnasium.Env[Any, Any]):
             self.seed = seed
             self._steps = [0] * len(self.groups)
             self._forget_noise()
-        shared = self._start()
-        shared.reset_game()
-        start = shared.cloneState(include_rng=True)
+        first = self._start()
         for i, emulator in enumerate(self._own):
             if emulator is None:
-                self._states[i] = start
-            elif emulator is not shared:
-                emulator.reset_game()
-            shared.getScreen(self.arrays["screens"][i])
+                self._states[i] = first.state
+            else:
+                emulator.restoreState(first.state)
+            self.arrays["screens"][i] = first.screen
             self._held[i], self._practice[i] = Action.NOOP, Practice()
         self.arrays["rewards"][:] = self.arrays["practising"][:] = 0
         self.arrays["ended"][:] = 1
@@ -179,20 +179,20 @@ class PongGames(gymnasium.Env[Any, Any]):
                 reward += act(action)
             if repeat < self.frame_skip:
                 self._held[i] = action
-            over = emulator.game_over()
-            if over:
-                emulator.reset_game()
-                self._held[i] = Action.NOOP
+            restart = self._start() if emulator.game_over() else None
+            if restart is not None:
+                emulator.restoreState(restart.state)
+                self._held[i] = restart.held
             practice = self._practice[i]
             practised = practice.aside is not None
             draw = uniform_of(self.seed, PRACTICE, int(self.games[i]), now) if reward < 0 else 0.0
-            moment = practice.after(emulator, self._held[i], reward, over, attempts, draw)
+            moment = practice.after(emulator, self._held[i], reward, restart, attempts, draw) or restart
             if moment is None:
                 emulator.getScreen(screens[i])
             else:
                 screens[i], self._held[i] = moment.screen, moment.held
             rewards[i] = reward
-            ended[i] = 1 if over and not practised else 2 if moment is not None else 0
+            ended[i] = 1 if restart is not None and not practised else 2 if moment is not None else 0
             practising[i] = practice.aside is not None
             if self._states[i] is not None:
                 self._states[i] = emulator.cloneState(include_rng=True)
@@ -231,20 +231,26 @@ class PongGames(gymnasium.Env[Any, Any]):
         self._forget_noise()
 
     def screen_rgb(self, i: int = 0) -> npt.NDArray[np.uint8]:
-        """Colours of game `i`'s present screen, uint8 (210, 160, 3); only where it has its own emulator."""
+        """Colours of the last screen that game `i`'s emulator drew, uint8 (210, 160, 3).
+
+        That is the present one, unless the step put the game to a saved state, such as the first of the next game.
+        Only where it has its own emulator.
+        """
         emulator = self._own[i]
         assert emulator is not None, "the shared emulator shows whichever game was stepped last"
         return emulator.getScreenRGB()
 
-    def _start(self) -> ALEInterface:
-        """Return the emulator on which games take turns, the same for good."""
-        if not self.arrays:
-            self.arrays = {k: np.zeros(v.shape, v.dtype) for k, v in space_of(self._slots).items()}
-        if self._shared is None:
+    def _start(self) -> Moment:
+        """Return how every game begins; at first, make the emulator on which games take turns."""
+        if self._first is None:
+            if not self.arrays:
+                self.arrays = {k: np.zeros(v.shape, v.dtype) for k, v in space_of(self._slots).items()}
             self._shared = _new_emulator(self.window)
+            self._shared.reset_game()
+            self._first = remember(0, self._shared, Action.NOOP)
             if len(self.games) == 1:
                 self._own = [self._shared]
-        return self._shared
+        return self._first
 
     def _save_emulator(self, i: int) -> bytes:
         emulator = self._own[i]

@@ -53,20 +53,20 @@ class Practice:
         self._left = 0  # attempts, the present one included
 
     def after(
-        self, emulator: ALEInterface, held: Action, reward: int, over: bool, attempts: int, draw: float
+        self, emulator: ALEInterface, held: Action, reward: int, restart: Moment | None, attempts: int, draw: float
     ) -> Moment | None:
         """Take note of a step, and put the emulator elsewhere if a practice begins, goes on or ends.
 
         Parameters
         ----------
         emulator : ALEInterface
-            After the step and, if that ended the game, after the reset.
+            After the step and, if that ended the game, put to where the next one begins.
         held : Action
             The action that a sticky one would repeat.
         reward : int
             Points won minus lost in the step.
-        over : bool
-            Whether it ended the game, or what would have been one.
+        restart : Moment or None
+            If it ended the game, or what would have been one, where the next one begins.
         attempts : int
             How often a lost point is tried again; 0: no practice.
         draw : float
@@ -77,15 +77,15 @@ class Practice:
         Moment or None
             Where the emulator is now, if that is not where the step has led.
         """
-        if reward == 0 and not over:
+        if reward == 0 and restart is None:
             self._age += 1
             if attempts and self._age % EVERY == 0:
-                self._moments.append(_now(self._age, emulator, held))
+                self._moments.append(remember(self._age, emulator, held))
                 del self._moments[: -(FARTHEST // EVERY) - 1]
             return None
         usable = [i for i, moment in enumerate(self._moments) if NEAREST <= self._age - moment.age <= FARTHEST]
         if self.aside is None and reward < 0 and attempts and usable:
-            self.aside, self._left = _now(0, emulator, held), attempts + 1
+            self.aside, self._left = restart or remember(0, emulator, held), attempts + 1
         if self.aside is None:
             self._begin_point()
             return None
@@ -132,6 +132,7 @@ class Practice:
         return practice
 
 
-def _now(age: int, emulator: ALEInterface, held: Action) -> Moment:
+def remember(age: int, emulator: ALEInterface, held: Action) -> Moment:
+    """Return where a game is, `age` steps into its point, with the action that a sticky one would repeat."""
     # ALE's own noise is never drawn from, see `PongGames`, and to copy its generator takes twice as long as the rest.
     return Moment(age, emulator.cloneState(include_rng=False), held, emulator.getScreen())

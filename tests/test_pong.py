@@ -58,17 +58,26 @@ def test_scores_of_whole_games_match_gymnasium_with_sticky_actions() -> None:
 
 
 def test_without_sticky_actions_every_screen_is_gymnasiums() -> None:
-    actions = random_actions(400, 1)
+    """Beyond the end of a game: the next one, which ours begins from a saved state, is the one after a reset."""
+    actions = random_actions(1500, 1)
     games = PongGames([0], sticky=0.0)
-    env = gymnasium.make("ALE/Pong-v5", repeat_action_probability=0.0, full_action_space=True)
+    env: Any = gymnasium.make("ALE/Pong-v5", repeat_action_probability=0.0, full_action_space=True)
     screen, _ = env.reset(seed=1)
-    games.reset()
+    observation, _ = games.reset()
     np.testing.assert_array_equal(games.screen_rgb(), screen)
+    ends = 0
     for action in actions:
-        screen, reward, *_ = env.step(ACTIONS[int(action[0])].value)
-        observation = games.step(action)[0]
-        np.testing.assert_array_equal(games.screen_rgb(), screen)
-        assert observation["rewards"][0] == reward
+        screen, reward, over, truncated, _ = env.step(ACTIONS[int(action[0])].value)
+        games.step(action)
+        assert observation["rewards"][0] == reward and not truncated
+        assert observation["ended"][0] == over
+        if over:
+            env.reset()
+            ends += 1
+        else:
+            np.testing.assert_array_equal(games.screen_rgb(), screen)
+        np.testing.assert_array_equal(observation["screens"][0], env.unwrapped.ale.getScreen())
+    assert ends >= 1
     env.close()
 
 
