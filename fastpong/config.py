@@ -89,6 +89,9 @@ class Config:
     practice_until: int = _setting(
         4_500_000, "ppo: the number of times falls in a line, and practice ends at this step", 1
     )
+    practice_end: str = _setting(
+        "win", "ppo: what ends it, an attempt that is won or only the last one", choices=("win", "last")
+    )
     kl: float = _setting(
         0.045,
         "ppo: the learning rate is reduced if a batch changes the policy by more KL, in nats, and a pass that finds "

@@ -27,7 +27,7 @@ from fastpong.pong import PongGames
 from fastpong.shards import Layout, pieces, string_together
 
 LAYOUT: Layout = {
-    "steps": 0, "held": 0, "emulators": "emulator_sizes", "emulator_sizes": 0, "practices": "practice_sizes",
+    "steps": 0, "held": 0, "emulators": "emulator_sizes", "emulator_sizes": 0, "practice_states": "practice_sizes",
     "practice_sizes": 0, "screens": 0, "rewards": 0, "ended": 0, "practising": 0,
 }  # fmt: skip
 """Of the arrays of a snapshot, see `fastpong.shards`."""
@@ -88,6 +88,8 @@ class Games(AsyncVectorEnv):
         The slot of each game.
     attempts : int
         How often a lost point is practised from the next `send` on, see `fastpong.practice`; 0 at first.
+    after_wins : bool
+        Whether attempts go on after one that was won; not at first.
     screens, rewards, ended, practising
         uint8 (slots, 210, 160) and three times int8 (slots,): the shared arrays, see `fastpong.pong.space_of`.
 
@@ -136,7 +138,7 @@ class Games(AsyncVectorEnv):
             functions.append(functools.partial(PongGames, *rules, slots=most, splits=cuts.tolist()))
         self.groups = [np.array(group, np.int64) for group in members]
         self._in_flight = [False] * groups
-        self.attempts = 0
+        self.attempts, self.after_wins = 0, False
         self.closed = False
         serve: Any = _serve  # gymnasium 1.3 passes one argument less than 1.4
         try:
@@ -162,7 +164,7 @@ class Games(AsyncVectorEnv):
         """Step the games of a group with these actions, uint8 (n,) in the order of ``groups[group]``."""
         assert not self._in_flight[group], "recv comes before send"
         for worker, part in self._parts[group]:
-            self._to(worker, "group", (group, actions[part].tobytes(), self.attempts))
+            self._to(worker, "group", (group, actions[part].tobytes(), self.attempts, self.after_wins))
         self._in_flight[group] = True
 
     def recv(self, group: int) -> None:
@@ -188,14 +190,14 @@ class Games(AsyncVectorEnv):
             "steps": np.array(steps, np.int64),
             "held": np.array(held, np.uint8),
             **string_together(emulators, "emulators", "emulator_sizes"),
-            **string_together(practices, "practices", "practice_sizes"),
+            **string_together(practices, "practice_states", "practice_sizes"),
             **{name: getattr(self, name)[self.slots] for name in _SHARED},
         }
 
     def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Put all games back to a `snapshot`; takes the place of `reset`."""
         emulators = pieces(arrays["emulators"], arrays["emulator_sizes"])
-        practices = pieces(arrays["practices"], arrays["practice_sizes"])
+        practices = pieces(arrays["practice_states"], arrays["practice_sizes"])
         states = list(zip(arrays["steps"].tolist(), arrays["held"].tolist(), emulators, practices, strict=True))
         most = len(self.screens) // self.workers
         for worker in range(self.workers):

@@ -150,11 +150,11 @@ class PongGames(gymnasium.Env[Any, Any]):
             self.step_group(group, [int(action[i]) for i in members])
         return self.arrays, 0.0, False, False, {}
 
-    def step_group(self, group: int, actions: Sequence[int], attempts: int = 0) -> None:
+    def step_group(self, group: int, actions: Sequence[int], attempts: int = 0, after_wins: bool = False) -> None:
         """Step the games of one group.
 
         `actions` holds 0 (up), 1 (down) or 2 (no-op) for each; a point that is lost now is practised with so many
-        `attempts`, see `fastpong.practice`.
+        `attempts`, and whether they go on `after_wins`, see `fastpong.practice`.
         """
         members = self.groups[group]
         now = self._steps[group]
@@ -185,8 +185,8 @@ class PongGames(gymnasium.Env[Any, Any]):
                 self._held[i] = restart.held
             practice = self._practice[i]
             practised = practice.aside is not None
-            draw = uniform_of(self.seed, PRACTICE, int(self.games[i]), now) if reward < 0 else 0.0
-            moment = practice.after(emulator, self._held[i], reward, restart, attempts, draw) or restart
+            draw = uniform_of(self.seed, PRACTICE, int(self.games[i]), now) if reward or restart else 0.0
+            moment = practice.after(emulator, self._held[i], reward, restart, attempts, after_wins, draw) or restart
             if moment is None:
                 emulator.getScreen(screens[i])
             else:

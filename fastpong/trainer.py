@@ -124,6 +124,7 @@ class Trainer(Player):
             else Reinforce(config, self.policy, self.ranks)
         )
         self._batches = self.talked_at = 0
+        games.after_wins = config.practice_end == "last"
         self._compiling: subprocess.Popen[bytes] | None = None
         # How often ranks tell each other which games have ended: REINFORCE waits for a number of games, PPO does not.
         self._talk_every = TALK_EVERY if config.algorithm == "ppo" else 1

@@ -10,14 +10,16 @@ from fastpong.noise import sticky_repeats
 from fastpong.pong import ACTIONS, PongGames, space_of
 
 
-def play(games: PongGames, actions: npt.NDArray[Any], start: bool = True, attempts: int = 0) -> tuple[Any, Any, Any]:
+def play(
+    games: PongGames, actions: npt.NDArray[Any], start: bool = True, attempts: int = 0, after_wins: bool = False
+) -> tuple[Any, Any, Any]:
     """Step through actions (steps, n): rewards and ends (steps, n), and a checksum of each step's screens."""
     if start:
         games.reset()
     rewards, ended, sums = [], [], []
     for row in actions:
         for group, members in enumerate(games.groups):
-            games.step_group(group, row[members.start : members.stop].tolist(), attempts)
+            games.step_group(group, row[members.start : members.stop].tolist(), attempts, after_wins)
         observation = games.arrays
         rewards.append(observation["rewards"].copy())
         ended.append(observation["ended"].copy())
@@ -104,18 +106,18 @@ def test_a_game_does_not_notice_its_company() -> None:
     assert (together[2][:, 0] != together[2][:, 1]).any()
 
 
-@pytest.mark.parametrize("before", [0, 2, 700])
-def test_a_restored_game_goes_on_bit_for_bit(before: int) -> None:
+@pytest.mark.parametrize(("before", "after_wins"), [(0, False), (2, False), (700, False), (700, True)])
+def test_a_restored_game_goes_on_bit_for_bit(before: int, after_wins: bool) -> None:
     """With emulators still shared and long settled, over the end of games, amid practice, into other company."""
     actions = random_actions(before + 700, 3)
     games = PongGames([0, 1, 2], seed=4)
-    play(games, actions[:before], attempts=2)
+    play(games, actions[:before], attempts=2, after_wins=after_wins)
     saved = {state[0]: state[1:] for state in games.snapshot()}
-    expected = play(games, actions[before:], start=False, attempts=2)
+    expected = play(games, actions[before:], start=False, attempts=2, after_wins=after_wins)
     other = PongGames([2, 0], seed=4)
     other.reset()
     other.restore(saved)
-    comp = play(other, actions[before:][:, [2, 0]], start=False, attempts=2)
+    comp = play(other, actions[before:][:, [2, 0]], start=False, attempts=2, after_wins=after_wins)
     for a, b in zip(comp, expected, strict=True):
         np.testing.assert_array_equal(a, b[:, [2, 0]])
     if before == 700:
