@@ -128,7 +128,7 @@ def timed(work: Callable[[], Any]) -> float:
 
 def measure(hidden: int, rounds: int) -> dict[str, Any]:
     """Measure all of it for one width."""
-    from fastpong.games import usable_cores
+    from fastpong.cores import usable_cores
     from fastpong.kernels import convolution as conv
     from fastpong.kernels import optimiser as adam
     from fastpong.kernels import ppo as clipped

@@ -22,7 +22,8 @@ from ale_py import Action, ALEInterface, AtariVectorEnv, roms
 from gymnasium.vector import AsyncVectorEnv
 
 from fastpong.config import Config, changed
-from fastpong.games import Games, start_method, usable_cores
+from fastpong.cores import usable_cores
+from fastpong.games import Games, start_method
 from fastpong.ppo import PPO
 from fastpong.train import versions
 from fastpong.trainer import STAGES, Trainer
@@ -189,8 +190,9 @@ def _games(stack: contextlib.ExitStack, config: Config, workers: int | None) -> 
 
     def step() -> None:
         for group, members in enumerate(games.groups):
-            games.recv(group)
-            games.send(group, rng.integers(0, config.actions, len(members), np.uint8))
+            with games.turns:
+                games.recv(group)
+                games.send(group, rng.integers(0, config.actions, len(members), np.uint8))
 
     for _ in range(config.envs):  # until each game has an emulator of its own
         step()

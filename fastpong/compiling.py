@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fastpong.config import changed, make_config
-from fastpong.games import usable_cores
+from fastpong.cores import usable_cores
 from fastpong.kernels import ppo, value
 from fastpong.policy import make_policy
 from fastpong.ppo import PPO

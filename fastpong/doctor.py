@@ -10,7 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import fastpong.kernels.cache
-from fastpong.games import THREAD_VARIABLES, check_workers, usable_cores
+from fastpong.cores import usable_cores
+from fastpong.games import THREAD_VARIABLES, check_workers
 from fastpong.kernels.cache import cache_folder
 from fastpong.ranks import Ranks
 

@@ -21,8 +21,8 @@ import numpy.typing as npt
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 from gymnasium.vector.utils import read_from_shared_memory
 
+from fastpong.cores import Turns, usable_cores
 from fastpong.errors import FastpongError, UsageError
-from fastpong.launcher import allowed_cores
 from fastpong.pong import PongGames
 from fastpong.shards import Layout, pieces, string_together
 
@@ -39,11 +39,6 @@ _GONE = (EOFError, BrokenPipeError, ConnectionResetError)
 
 class GamesError(FastpongError):
     """A game subprocess failed or died."""
-
-
-def usable_cores() -> int:
-    """Cores that this process may run on."""
-    return len(allowed_cores())
 
 
 def check_workers(envs: int, workers: int | None, neighbours: int = 1) -> int:
@@ -90,6 +85,8 @@ class Games(AsyncVectorEnv):
         How often a lost point is practised from the next `send` on, see `fastpong.practice`; 0 at first.
     after_wins : bool
         Whether attempts go on after one that was won; not at first.
+    turns : Turns
+        To be entered for each group's turn, from `recv` to `send`: see `fastpong.cores`.
     screens, rewards, ended, practising
         uint8 (slots, 210, 160) and three times int8 (slots,): the shared arrays, see `fastpong.pong.space_of`.
 
@@ -138,6 +135,7 @@ class Games(AsyncVectorEnv):
             functions.append(functools.partial(PongGames, *rules, slots=most, splits=cuts.tolist()))
         self.groups = [np.array(group, np.int64) for group in members]
         self._in_flight = [False] * groups
+        self.turns = Turns(workers)
         self.attempts, self.after_wins = 0, False
         self.closed = False
         serve: Any = _serve  # gymnasium 1.3 passes one argument less than 1.4

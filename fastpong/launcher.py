@@ -1,4 +1,4 @@
-"""What this process is told from outside: by an MPI launcher, and by the system about its cores."""
+"""What an MPI launcher tells this process."""
 
 import os
 
@@ -16,8 +16,3 @@ def launched() -> tuple[int, int]:
         if rank in os.environ and size in os.environ:
             return int(os.environ[rank]), int(os.environ[size])
     return 0, 1
-
-
-def allowed_cores() -> set[int]:
-    """Return the numbers of the cores that this process may run on."""
-    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))

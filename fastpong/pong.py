@@ -195,7 +195,7 @@ class PongGames(gymnasium.Env[Any, Any]):
             ended[i] = 1 if restart is not None and not practised else 2 if moment is not None else 0
             practising[i] = practice.aside is not None
             if self._states[i] is not None:
-                self._states[i] = emulator.cloneState(include_rng=True)
+                self._states[i] = emulator.cloneState(include_rng=False)
         self._settle_one()
 
     def snapshot(self) -> list[tuple[int, int, int, bytes, bytes]]:
@@ -254,7 +254,7 @@ class PongGames(gymnasium.Env[Any, Any]):
 
     def _save_emulator(self, i: int) -> bytes:
         emulator = self._own[i]
-        state = self._states[i] if emulator is None else emulator.cloneState(include_rng=True)
+        state = self._states[i] if emulator is None else emulator.cloneState(include_rng=False)
         assert state is not None
         return state.serialize()
 
@@ -280,7 +280,7 @@ def _new_emulator(window: bool = False) -> ALEInterface:
     ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     emulator = ALEInterface()
     emulator.setBool("display_screen", window)
-    emulator.setInt("random_seed", 0)  # unused without sticky actions, but part of the saved state
+    emulator.setInt("random_seed", 0)  # unused without sticky actions
     emulator.setInt("frame_skip", 1)
     emulator.setFloat("repeat_action_probability", 0.0)
     emulator.setInt("max_num_frames_per_episode", MAX_FRAMES)

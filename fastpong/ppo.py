@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from fastpong.adam import Adam, Half
 from fastpong.config import Config, changed
+from fastpong.cores import usable_cores
 from fastpong.critic import Critic
-from fastpong.games import usable_cores
 from fastpong.importance import chances_of
 from fastpong.kernels import ppo
 from fastpong.kernels.sites import Listed, list_sites

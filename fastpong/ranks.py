@@ -13,8 +13,9 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from fastpong.cores import allowed_cores
 from fastpong.errors import RanksError, UsageError
-from fastpong.launcher import allowed_cores, launched
+from fastpong.launcher import launched
 
 
 class Ranks(Protocol):

@@ -13,7 +13,8 @@ from typing import Any, Literal
 import fastpong
 from fastpong.checkpoint import CheckpointError, RunFolder, save
 from fastpong.config import Config
-from fastpong.games import Games, check_workers, usable_cores
+from fastpong.cores import usable_cores
+from fastpong.games import Games, check_workers
 from fastpong.ranks import Alone, Ranks, check_equal, share_of
 from fastpong.report import Report
 from fastpong.selection import CANDIDATES, choose_best

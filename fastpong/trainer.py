@@ -74,20 +74,21 @@ class Player:
         before = rollout.rows - 1
         row = rollout.new_row()
         for group, (members, slots) in enumerate(zip(games.groups, self._slots, strict=True)):
-            t0 = clock()
-            games.recv(group)
-            t1 = clock()
-            rollout.observe(row, self._screens, slots, members, games.ended)
-            rollout.practising[row, members] = games.practising[slots]
-            t2 = clock()
-            if before >= 0:
-                rollout.rewards[before, members] = games.rewards[slots]
-                rollout.ended[before, members] = games.ended[slots]
-            t3 = clock()
-            self.policy.act(rollout, row, members, self.step, greedy)
-            t4 = clock()
-            games.send(group, rollout.actions[row, members])
-            t5 = clock()
+            with games.turns:
+                t0 = clock()
+                games.recv(group)
+                t1 = clock()
+                rollout.observe(row, self._screens, slots, members, games.ended)
+                rollout.practising[row, members] = games.practising[slots]
+                t2 = clock()
+                if before >= 0:
+                    rollout.rewards[before, members] = games.rewards[slots]
+                    rollout.ended[before, members] = games.ended[slots]
+                t3 = clock()
+                self.policy.act(rollout, row, members, self.step, greedy)
+                t4 = clock()
+                games.send(group, rollout.actions[row, members])
+                t5 = clock()
             for stage, spent in zip(STAGES, (t1 - t0, t2 - t1, t4 - t3, t5 - t4, t3 - t2), strict=False):
                 seconds[stage] += spent
         self.step += 1

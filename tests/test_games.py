@@ -9,8 +9,9 @@ import numpy as np
 import psutil
 import pytest
 
+from fastpong.cores import usable_cores
 from fastpong.errors import UsageError
-from fastpong.games import Games, GamesError, check_workers, usable_cores
+from fastpong.games import Games, GamesError, check_workers
 from fastpong.pong import PongGames
 
 
