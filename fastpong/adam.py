@@ -107,16 +107,17 @@ class Adam:
             first.touched[:] = flags > 0.0
         count = ppo.rows_of(first.touched, second.touched, self._rows)
 
-        def change(name: str, rows: I64) -> None:
-            weights, gradient, other, mean, square = self.matrices[name]
-            optimiser.adam_rows(
-                weights, gradient, other, mean, square, rows, len(rows),
-                learning_rate, c.adam_beta_1, c.adam_beta_2, c.adam_epsilon, self.updates,
-            )  # fmt: skip
+        def change(parts: Mapping[str, I64]) -> None:
+            for name, rows in parts.items():
+                weights, gradient, other, mean, square = self.matrices[name]
+                optimiser.adam_rows(
+                    weights, gradient, other, mean, square, rows, len(rows),
+                    learning_rate, c.adam_beta_1, c.adam_beta_2, c.adam_epsilon, self.updates,
+                )  # fmt: skip
 
-        self.both(change, ["w1"] * HALVES, np.array_split(self._rows[:count], HALVES))
-        for name, rows in self._few.items():
-            change(name, rows)
+        mine, others = np.array_split(self._rows[:count], HALVES)
+        # The small arrays are for the first: they fill the time until the other one has started and stopped.
+        self.both(change, [{"w1": mine, **self._few}, {"w1": others}])
         if c.local_steps > 1 and self.updates % c.local_steps == 0:
             self.average()
 

@@ -112,6 +112,7 @@ class PongGames(gymnasium.Env[Any, Any]):
         bounds = [0, *splits, len(self.games)]
         self.groups = [range(a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
         self.arrays: Arrays = {}
+        self._screens: list[npt.NDArray[np.uint8]] = []  # those of each game, in `arrays`
         self._shared: ALEInterface | None = None  # where the games without an emulator of their own take turns
         self._first: Moment | None = None  # how every game begins
         self._own: list[ALEInterface | None] = [None] * len(self.games)
@@ -123,7 +124,7 @@ class PongGames(gymnasium.Env[Any, Any]):
 
     def bind(self, arrays: Arrays) -> None:
         """Write observations into these arrays, laid out as `space_of` says, from now on."""
-        self.arrays = arrays
+        self.arrays, self._screens = arrays, list(arrays["screens"])
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Arrays, dict[str, Any]]:
         """Start every game anew; with a seed, from that run seed, otherwise going on with the noise."""
@@ -166,8 +167,7 @@ class PongGames(gymnasium.Env[Any, Any]):
             )
         repeats: list[int] = self._repeats[group][at].tolist()
         self._steps[group] = now + 1
-        screens, rewards, ended = self.arrays["screens"], self.arrays["rewards"], self.arrays["ended"]
-        practising = self.arrays["practising"]
+        self.arrays["rewards"][members.start : members.stop] = self.arrays["ended"][members.start : members.stop] = 0
         for i, choice, repeat in zip(members, actions, repeats, strict=True):
             emulator = self._own[i] or self._swap_in(i)
             act = emulator.act
@@ -179,24 +179,34 @@ class PongGames(gymnasium.Env[Any, Any]):
                 reward += act(action)
             if repeat < self.frame_skip:
                 self._held[i] = action
-            restart = self._start() if emulator.game_over() else None
-            if restart is not None:
-                emulator.restoreState(restart.state)
-                self._held[i] = restart.held
-            practice = self._practice[i]
-            practised = practice.aside is not None
-            draw = uniform_of(self.seed, PRACTICE, int(self.games[i]), now) if reward or restart else 0.0
-            moment = practice.after(emulator, self._held[i], reward, restart, attempts, after_wins, draw) or restart
-            if moment is None:
-                emulator.getScreen(screens[i])
+            if reward or emulator.game_over():
+                self._end_point(i, emulator, reward, now, attempts, after_wins)
             else:
-                screens[i], self._held[i] = moment.screen, moment.held
-            rewards[i] = reward
-            ended[i] = 1 if restart is not None and not practised else 2 if moment is not None else 0
-            practising[i] = practice.aside is not None
+                self._practice[i].follow(emulator, self._held[i], attempts)
+                emulator.getScreen(self._screens[i])
             if self._states[i] is not None:
                 self._states[i] = emulator.cloneState(include_rng=False)
         self._settle_one()
+
+    def _end_point(
+        self, i: int, emulator: ALEInterface, reward: int, now: int, attempts: int, after_wins: bool
+    ) -> None:
+        """Go on after a step that ended a point, or a game, with the next one or with practice."""
+        restart = self._start() if emulator.game_over() else None
+        if restart is not None:
+            emulator.restoreState(restart.state)
+            self._held[i] = restart.held
+        practice = self._practice[i]
+        practised = practice.aside is not None
+        draw = uniform_of(self.seed, PRACTICE, int(self.games[i]), now)
+        moment = practice.after(emulator, self._held[i], reward, restart, attempts, after_wins, draw) or restart
+        if moment is None:
+            emulator.getScreen(self._screens[i])
+        else:
+            self._screens[i][:], self._held[i] = moment.screen, moment.held
+        self.arrays["rewards"][i] = reward
+        self.arrays["ended"][i] = 1 if restart is not None and not practised else 2 if moment is not None else 0
+        self.arrays["practising"][i] = practice.aside is not None
 
     def snapshot(self) -> list[tuple[int, int, int, bytes, bytes]]:
         """State of every game: (global index, steps since the run began, held action, emulator state, practice)."""
@@ -215,7 +225,8 @@ class PongGames(gymnasium.Env[Any, Any]):
     def restore(self, states: dict[int, tuple[int, int, bytes, bytes]]) -> None:
         """Put every game back to ``states[global index] = (steps, held action, emulator state, practice)``.
 
-        The observation arrays are the caller's to restore: the emulator draws no screen until its next step.
+        Screens and outcomes in the observation are the caller's to restore: the emulator draws nothing until its next
+        step.
         """
         self._start()
         for group, members in enumerate(self.groups):
@@ -227,6 +238,7 @@ class PongGames(gymnasium.Env[Any, Any]):
                 else:
                     emulator.restoreState(state)
                 self._held[i], self._practice[i] = Action(held), Practice.load(practice)
+                self.arrays["practising"][i] = self._practice[i].aside is not None
                 self._steps[group] = steps
         self._forget_noise()
 
@@ -244,7 +256,7 @@ class PongGames(gymnasium.Env[Any, Any]):
         """Return how every game begins; at first, make the emulator on which games take turns."""
         if self._first is None:
             if not self.arrays:
-                self.arrays = {k: np.zeros(v.shape, v.dtype) for k, v in space_of(self._slots).items()}
+                self.bind({k: np.zeros(v.shape, v.dtype) for k, v in space_of(self._slots).items()})
             self._shared = _new_emulator(self.window)
             self._shared.reset_game()
             self._first = remember(0, self._shared, Action.NOOP)

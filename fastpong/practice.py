@@ -56,6 +56,13 @@ class Practice:
         self._lost_at: int
         self._begin_point()
 
+    def follow(self, emulator: ALEInterface, held: Action, attempts: int) -> None:
+        """Take note of a step amid a point; arguments as for `after`."""
+        self._age += 1
+        if attempts and self._age % EVERY == 0:
+            self._moments.append(remember(self._age, emulator, held))
+            del self._moments[: -(FARTHEST // EVERY) - 1]
+
     def after(
         self,
         emulator: ALEInterface,
@@ -66,7 +73,7 @@ class Practice:
         after_wins: bool,
         draw: float,
     ) -> Moment | None:
-        """Take note of a step, and put the emulator elsewhere if a practice begins, goes on or ends.
+        """Take note of a step that ended a point, and put the emulator elsewhere if practice begins, goes on or ends.
 
         Parameters
         ----------
@@ -75,7 +82,7 @@ class Practice:
         held : Action
             The action that a sticky one would repeat.
         reward : int
-            Points won minus lost in the step.
+            Points won minus lost in the step; 0 if it only ended a game, which was cut off.
         restart : Moment or None
             If it ended the game, or what would have been one, where the next one begins.
         attempts : int
@@ -90,12 +97,6 @@ class Practice:
         Moment or None
             Where the emulator is now, if that is not where the step has led.
         """
-        if reward == 0 and restart is None:
-            self._age += 1
-            if attempts and self._age % EVERY == 0:
-                self._moments.append(remember(self._age, emulator, held))
-                del self._moments[: -(FARTHEST // EVERY) - 1]
-            return None
         if reward < 0 and (_usable(self._moments, self._age) or not after_wins):
             self._before, self._lost_at = self._moments, self._age
         usable = _usable(self._before, self._lost_at) if reward < 0 or after_wins else []

@@ -74,8 +74,8 @@ class Player:
         before = rollout.rows - 1
         row = rollout.new_row()
         for group, (members, slots) in enumerate(zip(games.groups, self._slots, strict=True)):
+            t0 = clock()
             with games.turns:
-                t0 = clock()
                 games.recv(group)
                 t1 = clock()
                 rollout.observe(row, self._screens, slots, members, games.ended)
