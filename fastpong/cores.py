@@ -14,11 +14,11 @@ def usable_cores() -> int:
 
 
 class Turns:
-    """Wakes the calling thread on one core after the other: ``with turns:`` around what it waits for.
+    """Keeps the calling thread on one core, another one each time: ``with turns:`` around a wait and what follows it.
 
-    Where each core has a game subprocess, what the parent computes takes time from one of them. Left to itself it
-    would go on waking where it fell asleep; then the same subprocess falls behind each time, and the others wait for
-    it at the next step. (Linux only; elsewhere, and where there are cores to spare, this does nothing.)
+    Where each core has a game subprocess, what the parent computes takes time from one of them. Taken from the same
+    one each time, that one would fall behind, and the others would wait for it at the next step; docs/performance.md
+    has what turns gain. Linux only; elsewhere, and where there are cores to spare, this does nothing.
 
     Parameters
     ----------
