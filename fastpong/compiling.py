@@ -16,6 +16,8 @@ from fastpong.ppo import PPO
 
 Learning = Literal["ppo", "critic"]
 
+_started: list["subprocess.Popen[bytes]"] = []  # they go on, for the cache's sake, when nobody waits any more
+
 _LAST: dict[Learning, Any] = {"ppo": ppo.clipped_gradient, "critic": value.value_gradient}
 
 
@@ -33,7 +35,9 @@ def compile_apart(what: Learning) -> "subprocess.Popen[bytes] | None":
     if any(Path(folder).glob(f"{file.stem}.{kernel.__name__}-*.nbi")):
         return None
     command = [sys.executable, "-m", "fastpong.compiling", what]
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    nowhere = subprocess.DEVNULL
+    _started.append(subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere))
+    return _started[-1]
 
 
 if __name__ == "__main__":

@@ -92,6 +92,13 @@ class Config:
     practice_end: str = _setting(
         "win", "ppo: what ends it, an attempt that is won or only the last one", choices=("win", "last")
     )
+    practice_shifted: float = _setting(
+        0.0,
+        "ppo: the share of attempts that have to take some actions of the lost one, a step sooner or later than they "
+        "were taken there",
+        0.0,
+        1.0,
+    )
     kl: float = _setting(
         0.045,
         "ppo: the learning rate is reduced if a batch changes the policy by more KL, in nats, and a pass that finds "

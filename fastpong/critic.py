@@ -144,7 +144,7 @@ class Critic:
         lam = self.config.critic_lambda
         ppo.advantages_of(
             side_by_side(rollout.rewards[rows]), side_by_side(rollout.ended[rows]), side_by_side(values),
-            gamma, lam, lam, spare, targets,
+            gamma, lam, lam, side_by_side(rollout.traces(rows)), spare, targets,
         )  # fmt: skip
         return targets.reshape(span, number, count).swapaxes(0, 1)
 

@@ -24,16 +24,17 @@ from gymnasium.vector.utils import read_from_shared_memory
 from fastpong.cores import Turns, usable_cores
 from fastpong.errors import FastpongError, UsageError
 from fastpong.pong import PongGames
+from fastpong.practice import NO_PRACTICE
 from fastpong.shards import Layout, pieces, string_together
 
 LAYOUT: Layout = {
     "steps": 0, "held": 0, "emulators": "emulator_sizes", "emulator_sizes": 0, "practice_states": "practice_sizes",
-    "practice_sizes": 0, "screens": 0, "rewards": 0, "ended": 0, "practising": 0,
+    "practice_sizes": 0, "screens": 0, "rewards": 0, "ended": 0, "practising": 0, "planned": 0,
 }  # fmt: skip
 """Of the arrays of a snapshot, see `fastpong.shards`."""
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
-_SHARED = ("screens", "rewards", "ended", "practising")
+_SHARED = ("screens", "rewards", "ended", "practising", "planned")
 _GONE = (EOFError, BrokenPipeError, ConnectionResetError)
 
 
@@ -81,14 +82,12 @@ class Games(AsyncVectorEnv):
         The games of each group, ascending.
     slots : int64 (envs,)
         The slot of each game.
-    attempts : int
-        How often a lost point is practised from the next `send` on, see `fastpong.practice`; 0 at first.
-    after_wins : bool
-        Whether attempts go on after one that was won; not at first.
+    attempts : Attempts
+        How lost points are practised from the next `send` on, see `fastpong.practice`; not at first.
     turns : Turns
         To be entered for each group's turn, from `recv` to `send`: see `fastpong.cores`.
-    screens, rewards, ended, practising
-        uint8 (slots, 210, 160) and three times int8 (slots,): the shared arrays, see `fastpong.pong.space_of`.
+    screens, rewards, ended, practising, planned
+        uint8 (slots, 210, 160) and four times int8 (slots,): the shared arrays, see `fastpong.pong.space_of`.
 
     Raises
     ------
@@ -136,7 +135,7 @@ class Games(AsyncVectorEnv):
         self.groups = [np.array(group, np.int64) for group in members]
         self._in_flight = [False] * groups
         self.turns = Turns(workers)
-        self.attempts, self.after_wins = 0, False
+        self.attempts = NO_PRACTICE
         self.closed = False
         serve: Any = _serve  # gymnasium 1.3 passes one argument less than 1.4
         try:
@@ -157,12 +156,13 @@ class Games(AsyncVectorEnv):
         self.rewards: npt.NDArray[np.int8] = self.observations["rewards"].reshape(-1)
         self.ended: npt.NDArray[np.int8] = self.observations["ended"].reshape(-1)
         self.practising: npt.NDArray[np.int8] = self.observations["practising"].reshape(-1)
+        self.planned: npt.NDArray[np.int8] = self.observations["planned"].reshape(-1)
 
     def send(self, group: int, actions: npt.NDArray[np.uint8]) -> None:
         """Step the games of a group with these actions, uint8 (n,) in the order of ``groups[group]``."""
         assert not self._in_flight[group], "recv comes before send"
         for worker, part in self._parts[group]:
-            self._to(worker, "group", (group, actions[part].tobytes(), self.attempts, self.after_wins))
+            self._to(worker, "group", (group, actions[part].tobytes(), self.attempts))
         self._in_flight[group] = True
 
     def recv(self, group: int) -> None:

@@ -17,6 +17,34 @@ F32 = npt.NDArray[np.float32]
 LEAST = 0.2
 """The least chance: no sample weighs more than one over this, whatever it has come to be in later passes."""
 
+SELDOM, SELDOM_WEIGHT, RARE = 0.1, 0.3, 0.01
+"""Of actions that had to be taken: those less likely than `SELDOM` count less, and bad ones below `RARE` ever less."""
+
+
+def temper(advantages: F32, log_probs: F32, planned: npt.NDArray[np.int8]) -> None:
+    """Weaken, in place, what there is to learn from unlikely actions that the agent had to take.
+
+    Drawn actions come up as often as they are likely: rare ones hardly ever. Those that had to be taken come up as
+    often as they are planned. If they are good they are to spread. But most of them are blunders, with advantages of
+    many standard deviations: together they would be most of the gradient, and only say what the agent knows. So bad
+    ones count as if they came up in proportion to their probability π, from `RARE` down. (With all of their weight an
+    agent that won 0.95 of its points was at 0.90 after half a million steps, see docs/learning.md.)
+
+    Parameters
+    ----------
+    advantages : float32 (…)
+        Changed where the action was planned: multiplied by `SELDOM_WEIGHT` if π < `SELDOM`, and by min(1, π / RARE) if
+        they are negative.
+    log_probs : float32 (…)
+        Natural logarithm of π, the probability that the action had when it was taken.
+    planned : int8 (…)
+        Not 0 where the action had to be taken.
+    """
+    had_to = planned != 0
+    advantages[had_to & (log_probs < np.log(SELDOM))] *= np.float32(SELDOM_WEIGHT)
+    bad = had_to & (advantages < 0.0)
+    advantages[bad] *= np.minimum(np.float32(1.0), np.exp(log_probs[bad]) / np.float32(RARE))
+
 
 def chances_of(advantages: F32, log_probs: F32, errors: F32, share: float, ranks: Ranks) -> F32:
     """Return the chance with which each sample is to be drawn: min(1, LEAST + (share − LEAST) · g / mean g).

@@ -164,6 +164,7 @@ class Convolutional(Policy):
             rollout.items, rollout.starts.reshape(-1), rollout.lengths.reshape(-1), rollout.ages.reshape(-1),
             row * rollout.games, games, rollout.games, kernel, bias, w1, w2, self.config.past_actions,
             self.noise_key, self.first, step, greedy, rollout.held.reshape(-1),
+            rollout.planned.reshape(-1),
             rollout.actions.reshape(-1), rollout.log_probs.reshape(-1), rollout.values.reshape(-1),
         )  # fmt: skip
 

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from ale_py import Action, ALEInterface, ALEState, roms
 
-from fastpong.noise import PRACTICE, sticky_repeats, uniform_of
-from fastpong.practice import Moment, Practice, remember
+from fastpong.noise import PRACTICE, SHIFT, sticky_repeats, uniform_of
+from fastpong.practice import NO_PRACTICE, Attempts, Moment, Practice, remember
 
 SCREEN = (210, 160)
 """Height and width of a screen in pixels."""
@@ -41,7 +41,8 @@ def space_of(slots: int) -> Any:
     ``ended`` int8 (slots,) 1 where the step ended a game, and the screen is the first one of the next game, also 1
     after a reset; 2 where the emulator was put elsewhere after the step, to begin or to end a practice attempt: not 0
     means that the screen does not follow the one before; ``practising`` int8 (slots,) 1 where the screen belongs to
-    an attempt and not to a game.
+    an attempt and not to a game; ``planned`` int8 (slots,) 1 + the action that has to be taken next, 0 where the agent
+    is free to choose.
     """
     box = gymnasium.spaces.Box
     return gymnasium.spaces.Dict(
@@ -50,6 +51,7 @@ def space_of(slots: int) -> Any:
             "rewards": box(-21, 21, (slots,), np.int8),
             "ended": box(0, 2, (slots,), np.int8),
             "practising": box(0, 1, (slots,), np.int8),
+            "planned": box(0, len(ACTIONS), (slots,), np.int8),
         }
     )
 
@@ -141,7 +143,8 @@ class PongGames(gymnasium.Env[Any, Any]):
                 emulator.restoreState(first.state)
             self.arrays["screens"][i] = first.screen
             self._held[i], self._practice[i] = Action.NOOP, Practice()
-        self.arrays["rewards"][:] = self.arrays["practising"][:] = 0
+        for name in ("rewards", "practising", "planned"):
+            self.arrays[name][:] = 0
         self.arrays["ended"][:] = 1
         return self.arrays, {}
 
@@ -151,11 +154,11 @@ class PongGames(gymnasium.Env[Any, Any]):
             self.step_group(group, [int(action[i]) for i in members])
         return self.arrays, 0.0, False, False, {}
 
-    def step_group(self, group: int, actions: Sequence[int], attempts: int = 0, after_wins: bool = False) -> None:
+    def step_group(self, group: int, actions: Sequence[int], attempts: Attempts = NO_PRACTICE) -> None:
         """Step the games of one group.
 
-        `actions` holds 0 (up), 1 (down) or 2 (no-op) for each; a point that is lost now is practised with so many
-        `attempts`, and whether they go on `after_wins`, see `fastpong.practice`.
+        `actions` holds 0 (up), 1 (down) or 2 (no-op) for each; a point that is lost now is practised with these
+        `attempts`, see `fastpong.practice`.
         """
         members = self.groups[group]
         now = self._steps[group]
@@ -167,7 +170,8 @@ class PongGames(gymnasium.Env[Any, Any]):
             )
         repeats: list[int] = self._repeats[group][at].tolist()
         self._steps[group] = now + 1
-        self.arrays["rewards"][members.start : members.stop] = self.arrays["ended"][members.start : members.stop] = 0
+        for name in ("rewards", "ended", "planned"):
+            self.arrays[name][members.start : members.stop] = 0
         for i, choice, repeat in zip(members, actions, repeats, strict=True):
             emulator = self._own[i] or self._swap_in(i)
             act = emulator.act
@@ -180,17 +184,18 @@ class PongGames(gymnasium.Env[Any, Any]):
             if repeat < self.frame_skip:
                 self._held[i] = action
             if reward or emulator.game_over():
-                self._end_point(i, emulator, reward, now, attempts, after_wins)
+                self._end_point(i, emulator, reward, now, attempts)
             else:
-                self._practice[i].follow(emulator, self._held[i], attempts)
+                practice = self._practice[i]
+                practice.follow(emulator, self._held[i], choice, attempts)
+                if practice.aside is not None:
+                    self._tell_plan(i)
                 emulator.getScreen(self._screens[i])
             if self._states[i] is not None:
                 self._states[i] = emulator.cloneState(include_rng=False)
         self._settle_one()
 
-    def _end_point(
-        self, i: int, emulator: ALEInterface, reward: int, now: int, attempts: int, after_wins: bool
-    ) -> None:
+    def _end_point(self, i: int, emulator: ALEInterface, reward: int, now: int, attempts: Attempts) -> None:
         """Go on after a step that ended a point, or a game, with the next one or with practice."""
         restart = self._start() if emulator.game_over() else None
         if restart is not None:
@@ -198,8 +203,12 @@ class PongGames(gymnasium.Env[Any, Any]):
             self._held[i] = restart.held
         practice = self._practice[i]
         practised = practice.aside is not None
-        draw = uniform_of(self.seed, PRACTICE, int(self.games[i]), now)
-        moment = practice.after(emulator, self._held[i], reward, restart, attempts, after_wins, draw) or restart
+        game = int(self.games[i])
+
+        def draw(k: int) -> float:
+            return uniform_of(self.seed, SHIFT, game, 3 * now + k) if k else uniform_of(self.seed, PRACTICE, game, now)
+
+        moment = practice.after(emulator, self._held[i], reward, restart, attempts, draw) or restart
         if moment is None:
             emulator.getScreen(self._screens[i])
         else:
@@ -207,6 +216,11 @@ class PongGames(gymnasium.Env[Any, Any]):
         self.arrays["rewards"][i] = reward
         self.arrays["ended"][i] = 1 if restart is not None and not practised else 2 if moment is not None else 0
         self.arrays["practising"][i] = practice.aside is not None
+        self._tell_plan(i)
+
+    def _tell_plan(self, i: int) -> None:
+        choice = self._practice[i].planned()
+        self.arrays["planned"][i] = 0 if choice is None else 1 + choice
 
     def snapshot(self) -> list[tuple[int, int, int, bytes, bytes]]:
         """State of every game: (global index, steps since the run began, held action, emulator state, practice)."""
@@ -239,6 +253,7 @@ class PongGames(gymnasium.Env[Any, Any]):
                     emulator.restoreState(state)
                 self._held[i], self._practice[i] = Action(held), Practice.load(practice)
                 self.arrays["practising"][i] = self._practice[i].aside is not None
+                self._tell_plan(i)
                 self._steps[group] = steps
         self._forget_noise()
 

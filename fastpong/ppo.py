@@ -11,7 +11,7 @@ from fastpong.adam import Adam, Half
 from fastpong.config import Config, changed
 from fastpong.cores import usable_cores
 from fastpong.critic import Critic
-from fastpong.importance import chances_of
+from fastpong.importance import chances_of, temper
 from fastpong.kernels import ppo
 from fastpong.kernels.sites import Listed, list_sites
 from fastpong.noise import SHUFFLE, stream_key
@@ -106,12 +106,13 @@ class PPO:
             values, lam = self.critic.values(rollout, begin, end + 1), c.critic_gae_lambda
         ppo.advantages_of(
             rollout.rewards[begin:end], rollout.ended[begin:end], values, gamma, lam, c.value_lambda,
-            advantages[begin:], targets[begin:],
+            rollout.traces(slice(begin, end)), advantages[begin:], targets[begin:],
         )  # fmt: skip
         practised = rollout.practising[begin:end] != 0
         # A practice attempt begins amid a point, and its first steps are not yet seen as they would be there.
         played = (rollout.held[begin:end] == 0) & ~(practised & (rollout.ages[begin:end] < rollout.history))
         advantages[begin:][played] = standardised(advantages[begin:][played], self.ranks)
+        temper(advantages[begin:], rollout.log_probs[begin:end], rollout.planned[begin:end])
         chances = np.zeros((end, count), np.float32)
         chances[begin:][played] = chances_of(
             advantages[begin:][played], rollout.log_probs[begin:end][played],
@@ -197,8 +198,8 @@ class PPO:
             ppo.clipped_gradient(
                 *lesson.listed, part, rollout.ages.reshape(-1), rollout.games, rollout.actions.reshape(-1),
                 rollout.log_probs.reshape(-1), lesson.advantages, lesson.targets, lesson.importance,
-                lesson.first + part, kernel, bias, w1, w2, c.past_actions, c.clip, c.clip_high, lesson.entropy,
-                c.value_weight, 1.0 / size,
+                rollout.planned.reshape(-1), lesson.first + part, kernel, bias, w1, w2, c.past_actions, c.clip,
+                c.clip_high, lesson.entropy, c.value_weight, 1.0 / size,
                 half.arrays["kernel"], half.arrays["bias"], half.arrays["w1"], half.arrays["w2"],
                 half.touched, half.sums,
             )  # fmt: skip

@@ -15,7 +15,9 @@ from fastpong.shards import Arrays, Layout, join
 I64 = npt.NDArray[np.int64]
 
 
-_ROWS = ("starts", "lengths", "ages", "practising", "held", "actions", "log_probs", "values", "rewards", "ended")
+_ROWS = (
+    "starts", "lengths", "ages", "practising", "held", "planned", "actions", "log_probs", "values", "rewards", "ended"
+)  # fmt: skip
 
 LAYOUT: Layout = {
     **{name: 1 for name in _ROWS if name != "starts"},
@@ -86,6 +88,8 @@ class Rollout:
         Not 0 where the step belongs to a practice attempt, see `fastpong.practice`, and not to a game.
     held : int16 (rows, games)
         ``ppo``: not 0 where the paddle was held and not played, see `fastpong.kernels.ppo.hold_starts`.
+    planned : int8 (rows, games)
+        ``ppo``: 1 + the action that a practice attempt had to take, 0 where the agent was free to choose.
     """
 
     def __init__(self, config: Config, games: int | None = None):
@@ -99,7 +103,8 @@ class Rollout:
         self.starts, self.lengths = np.zeros((256, games), np.int64), np.zeros((256, games), np.int64)
         self.ages = np.zeros((256, games), np.int64)
         self.practising = np.zeros((256, games), np.int8)
-        self.held, self.actions = np.zeros((256, games), np.int16), np.zeros((256, games), np.uint8)
+        self.held, self.planned = np.zeros((256, games), np.int16), np.zeros((256, games), np.int8)
+        self.actions = np.zeros((256, games), np.uint8)
         self.log_probs, self.values = np.zeros((256, games), np.float32), np.zeros((256, games), np.float32)
         self.rewards, self.ended = np.zeros((256, games), np.int8), np.zeros((256, games), np.int8)
         self.begins = np.zeros(games, np.int64)
@@ -177,6 +182,11 @@ class Rollout:
         self.end -= base
         self.rows = left
         self.begins -= used
+
+    def traces(self, rows: slice | I64) -> npt.NDArray[np.float32]:
+        """Return, float32 (…, games), how likely those actions of some rows were that had to be taken; 1 for others."""
+        chosen = self.planned[rows] == 0
+        return np.where(chosen, np.float32(1.0), np.exp(self.log_probs[rows]))
 
     def warm_up(self) -> None:
         """Compile or load the kernel that observes; changes nothing."""

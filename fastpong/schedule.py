@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpong.config import Config
+from fastpong.practice import NO_PRACTICE, Attempts
 
 POINTS = 1000
 """How many of the latest points tell how well the agent plays."""
@@ -82,12 +83,13 @@ class Schedule:
         grows = self.won_by is not None and entropy > self._config.sharpen_entropy * self.left(steps)
         return 1.0 + self._config.sharpen if grows else 1.0
 
-    def attempts(self, steps: int) -> int:
-        """Return how often a lost point is tried again: ever less often, but once until practice ends."""
+    def attempts(self, steps: int) -> Attempts:
+        """Return how lost points are tried again: ever less often, but once until practice ends."""
         c = self._config
         if self._won_share() < c.practice_points:
-            return 0
-        return math.ceil(c.practice * max(0.0, 1.0 - steps / c.practice_until))
+            return NO_PRACTICE
+        number = math.ceil(c.practice * max(0.0, 1.0 - steps / c.practice_until))
+        return Attempts(number, c.practice_end == "last", c.practice_shifted)
 
     def add(self, steps: int, won: int, lost: int, kl: float) -> None:
         """Take note of a batch: points won and lost in it, and the KL divergence, in nats, that it caused."""

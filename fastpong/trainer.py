@@ -80,6 +80,7 @@ class Player:
                 t1 = clock()
                 rollout.observe(row, self._screens, slots, members, games.ended)
                 rollout.practising[row, members] = games.practising[slots]
+                rollout.planned[row, members] = games.planned[slots]
                 t2 = clock()
                 if before >= 0:
                     rollout.rewards[before, members] = games.rewards[slots]
@@ -125,7 +126,6 @@ class Trainer(Player):
             else Reinforce(config, self.policy, self.ranks)
         )
         self._batches = self.talked_at = 0
-        games.after_wins = config.practice_end == "last"
         self._compiling: subprocess.Popen[bytes] | None = None
         # How often ranks tell each other which games have ended: REINFORCE waits for a number of games, PPO does not.
         self._talk_every = TALK_EVERY if config.algorithm == "ppo" else 1

@@ -103,10 +103,13 @@ def policy_gradient(
     return grad_w1, grad_w2
 
 
-def advantages_of(rewards: Any, ended: Any, values: Any, gamma: float, lam: float) -> tuple[F64, F64]:
-    """GAE as it is defined: Σ (γλ)^k δ_{t+k} until the point ends."""
+def advantages_of(
+    rewards: Any, ended: Any, values: Any, gamma: float, lam: float, traces: Any = None
+) -> tuple[F64, F64]:
+    """GAE as it is defined: Σ (γλ)^k c_{t+1} … c_{t+k} δ_{t+k} until the point ends; and V + c_t times that."""
     rows, games = rewards.shape
     advantages = np.zeros((rows, games))
+    traces = np.ones((rows, games)) if traces is None else np.asarray(traces, np.float64)
     for n in range(games):
         for t in range(rows):
             weight = 1.0
@@ -116,8 +119,8 @@ def advantages_of(rewards: Any, ended: Any, values: Any, gamma: float, lam: floa
                 advantages[t, n] += weight * (rewards[k, n] + gamma * after - float(values[k, n]))
                 if over:
                     break
-                weight *= gamma * lam
-    return advantages, advantages + values[:rows]
+                weight *= gamma * lam * (traces[k + 1, n] if k + 1 < rows else 1.0)
+    return advantages, traces * advantages + values[:rows]
 
 
 def court(rgb: npt.NDArray[np.uint8]) -> F64:

@@ -52,13 +52,15 @@ def test_its_targets_are_those_of_plain_loops() -> None:
         rng = np.random.default_rng(0)
         rollout.rewards[:80] = rng.choice([0, 0, 0, 0, 1, -1], (80, 4))
         rollout.ended[:80] = rng.choice([0, 0, 0, 0, 0, 1], (80, 4))
+        rollout.planned[:80] = rng.choice([0, 0, 1], (80, 4))
         rows = np.array([5, 11, 40])[:, None] + np.arange(9)
         values = rng.standard_normal((3, 9, 4)).astype(np.float32)
         targets = critic._targets(rollout, rows[:, :-1], values, 0.97)
         for i, stretch in enumerate(rows[:, :-1]):
             ref = naive.advantages_of(
-                rollout.rewards[stretch], rollout.ended[stretch], values[i], 0.97, config.critic_lambda
-            )[1]
+                rollout.rewards[stretch], rollout.ended[stretch], values[i], 0.97, config.critic_lambda,
+                np.where(rollout.planned[stretch] > 0, np.exp(rollout.log_probs[stretch]), 1.0),
+            )[1]  # fmt: skip
             np.testing.assert_allclose(targets[i], ref, rtol=1e-4, atol=1e-5)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fastpong.config import changed
-from fastpong.importance import LEAST, chances_of
+from fastpong.importance import LEAST, RARE, SELDOM, SELDOM_WEIGHT, chances_of, temper
 from fastpong.ppo import PPO
 from fastpong.ranks import Alone
 from fastpong.trainer import Trainer
@@ -73,3 +73,12 @@ def test_the_drawn_samples_speak_for_all() -> None:
         assert np.linalg.norm(one - everything) > 0.1 * size
         assert np.linalg.norm(many - everything) < 0.1 * size
         assert mean_entropy == pytest.approx(entropy, rel=0.05)
+
+
+def test_unlikely_actions_that_had_to_be_taken_are_tempered() -> None:
+    probs = np.array([[RARE / 10, RARE / 10, RARE / 10, RARE, SELDOM * 1.1, 1.0]] * 2, np.float32).T
+    advantages = np.array([[-2, -2, 2, -2, -2, -2]] * 2, np.float32).T
+    planned = np.array([[1, 0, 3, 2, 1, 1], [2, 0, 1, 1, 1, 0]], np.int8).T
+    temper(advantages, np.log(probs), planned)
+    weak = SELDOM_WEIGHT
+    np.testing.assert_allclose(advantages, np.array([[-0.2 * weak, -2, 2 * weak, -2 * weak, -2, -2]] * 2).T, rtol=1e-5)

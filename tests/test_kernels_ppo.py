@@ -17,6 +17,7 @@ from tests.test_kernels_network import slope
 F32 = npt.NDArray[np.float32]
 I16 = npt.NDArray[np.int16]
 HELD: I16 = np.resize([0, 3, 0, -1, 0], 14).astype(np.int16)
+PLANNED: npt.NDArray[np.int8] = np.resize([0, 1, 2, 0, 0, 0, 0, 1], 14).astype(np.int8)  # see act
 CLIP, CLIP_HIGH, ENTROPY, VALUE = 0.2, 0.4, 0.03, 0.5
 
 
@@ -26,10 +27,11 @@ def test_advantages(data: st.DataObject, gamma: float, lam: float, value_lam: fl
     rewards = data.draw(arrays(np.int8, size, elements=st.sampled_from([0, 0, 0, 1, -1])))
     ended = data.draw(arrays(np.int8, size, elements=st.sampled_from([0, 0, 0, 1])))
     values = data.draw(arrays(np.float32, (size[0] + 1, size[1]), elements=st.floats(-1, 1, width=32)))
+    traces = data.draw(arrays(np.float32, size, elements=st.sampled_from([1, 1, 1, 0, 0.25])))
     advantages, targets = np.zeros(size, np.float32), np.zeros(size, np.float32)
-    ppo.advantages_of(rewards, ended, values, gamma, lam, value_lam, advantages, targets)
-    ref_advantages = naive.advantages_of(rewards, ended, values, gamma, lam)[0]
-    ref_targets = naive.advantages_of(rewards, ended, values, gamma, value_lam)[1]
+    ppo.advantages_of(rewards, ended, values, gamma, lam, value_lam, traces, advantages, targets)
+    ref_advantages = naive.advantages_of(rewards, ended, values, gamma, lam, traces)[0]
+    ref_targets = naive.advantages_of(rewards, ended, values, gamma, value_lam, traces)[1]
     np.testing.assert_allclose(advantages, ref_advantages, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(targets, ref_targets, rtol=1e-4, atol=1e-5)
 
@@ -191,12 +193,13 @@ def test_act(real_screens: npt.NDArray[np.uint8], actions: int, greedy: bool) ->
             ppo.act(
                 steps.runs, steps.starts.reshape(-1), steps.lengths.reshape(-1), steps.ages.reshape(-1), 2 * row,
                 np.array([game]), 2, *steps.weights, 2, key, 40, row, greedy,
-                HELD, steps.actions.reshape(-1), log_probs.reshape(-1), values.reshape(-1),
+                HELD, PLANNED, steps.actions.reshape(-1), log_probs.reshape(-1), values.reshape(-1),
             )  # fmt: skip
             outputs = steps.outputs(2 * row + game, *steps.weights)
             probs = naive.softmax(outputs[:-1])
             number = uniform(key, 40 + game, row)
-            wanted = int(np.argmax(probs)) if greedy else naive.draw(probs, number)
+            planned = int(PLANNED[2 * row + game]) - 1
+            wanted = planned if planned >= 0 else int(np.argmax(probs)) if greedy else naive.draw(probs, number)
             held = int(HELD[2 * row + game])
             assert steps.actions[row, game] == (wanted if held == 0 else 0 if held > 0 else 1)
             log_prob = 0.0 if held else np.log(probs[wanted])
@@ -215,6 +218,8 @@ class Minibatch:
         self.targets = rng.standard_normal(14).astype(np.float32)
         self.importance = rng.uniform(0.5, 2.0, 14).astype(np.float32)
         self.shifts = [0, 0.05, -0.05, 0.5, -0.5, 0.5, -0.5, 0.1]
+        self.planned = np.zeros(14, np.int8)
+        self.planned[self.samples[3]] = 1
         taken = steps.actions.reshape(-1)
         for sample, shift, advantage in zip(
             self.samples.tolist(), self.shifts, (1, -1, 1, 1, 1, -1, -1, 0), strict=True
@@ -234,7 +239,7 @@ class Minibatch:
         ppo.clipped_gradient(
             *listed(steps, np.arange(14)), samples, steps.ages.reshape(-1), 2,
             steps.actions.reshape(-1), self.log_probs, self.advantages, self.targets, self.importance,
-            samples, *steps.weights, steps.past, CLIP, CLIP_HIGH, ENTROPY, VALUE, 1 / 8,
+            self.planned, samples, *steps.weights, steps.past, CLIP, CLIP_HIGH, ENTROPY, VALUE, 1 / 8,
             kernel, bias, w1, w2, touched, statistics,
         )  # fmt: skip
         return [kernel, bias, w1, w2], touched, statistics
@@ -287,7 +292,8 @@ def test_touched_sites_and_statistics(batch: Minibatch) -> None:
     entropies = np.array([-float((p * np.log(p)).sum()) for p in probs])
     assert batch.statistics[0] == pytest.approx(weights @ entropies, rel=1e-4)
     ratios = np.exp(-np.array(batch.shifts))
-    assert batch.statistics[1] == pytest.approx(weights @ (ratios - 1 - np.log(ratios)), rel=1e-3)
+    free = batch.planned[batch.samples] == 0
+    assert batch.statistics[1] == pytest.approx((weights * free) @ (ratios - 1 - np.log(ratios)), rel=1e-3)
     # Up with a ratio of 1.6, and down with one of 0.6.
     assert batch.statistics[2] == pytest.approx(weights[[4, 5]].sum(), rel=1e-6)
     errors = [float(batch.targets[s]) - output[-1] for s, output in zip(batch.samples, outputs, strict=True)]

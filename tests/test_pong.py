@@ -8,18 +8,24 @@ from ale_py import Action
 
 from fastpong.noise import sticky_repeats
 from fastpong.pong import ACTIONS, PongGames, space_of
+from fastpong.practice import NO_PRACTICE, Attempts
 
 
 def play(
-    games: PongGames, actions: npt.NDArray[Any], start: bool = True, attempts: int = 0, after_wins: bool = False
+    games: PongGames, actions: npt.NDArray[Any], start: bool = True, attempts: Attempts = NO_PRACTICE
 ) -> tuple[Any, Any, Any]:
-    """Step through actions (steps, n): rewards and ends (steps, n), and a checksum of each step's screens."""
+    """Step through actions (steps, n): rewards and ends (steps, n), and a checksum of each step's screens.
+
+    Where an action is planned, that one is taken.
+    """
     if start:
         games.reset()
     rewards, ended, sums = [], [], []
     for row in actions:
         for group, members in enumerate(games.groups):
-            games.step_group(group, row[members.start : members.stop].tolist(), attempts, after_wins)
+            planned = games.arrays["planned"][members.start : members.stop]
+            chosen = np.where(planned > 0, planned - 1, row[members.start : members.stop])
+            games.step_group(group, chosen.tolist(), attempts)
         observation = games.arrays
         rewards.append(observation["rewards"].copy())
         ended.append(observation["ended"].copy())
@@ -106,18 +112,21 @@ def test_a_game_does_not_notice_its_company() -> None:
     assert (together[2][:, 0] != together[2][:, 1]).any()
 
 
-@pytest.mark.parametrize(("before", "after_wins"), [(0, False), (2, False), (700, False), (700, True)])
-def test_a_restored_game_goes_on_bit_for_bit(before: int, after_wins: bool) -> None:
+@pytest.mark.parametrize(
+    ("before", "attempts"),
+    [(0, Attempts(2)), (2, Attempts(2)), (700, Attempts(2, shifted=0.5)), (700, Attempts(2, True, 1.0))],
+)
+def test_a_restored_game_goes_on_bit_for_bit(before: int, attempts: Attempts) -> None:
     """With emulators still shared and long settled, over the end of games, amid practice, into other company."""
     actions = random_actions(before + 700, 3)
     games = PongGames([0, 1, 2], seed=4)
-    play(games, actions[:before], attempts=2, after_wins=after_wins)
+    play(games, actions[:before], attempts=attempts)
     saved = {state[0]: state[1:] for state in games.snapshot()}
-    expected = play(games, actions[before:], start=False, attempts=2, after_wins=after_wins)
+    expected = play(games, actions[before:], start=False, attempts=attempts)
     other = PongGames([2, 0], seed=4)
     other.reset()
     other.restore(saved)
-    comp = play(other, actions[before:][:, [2, 0]], start=False, attempts=2, after_wins=after_wins)
+    comp = play(other, actions[before:][:, [2, 0]], start=False, attempts=attempts)
     for a, b in zip(comp, expected, strict=True):
         np.testing.assert_array_equal(a, b[:, [2, 0]])
     if before == 700:

@@ -4,32 +4,32 @@ import numpy as np
 import pytest
 
 from fastpong.pong import PongGames
-from fastpong.practice import EVERY, FARTHEST, NEAREST
+from fastpong.practice import EVERY, FARTHEST, NEAREST, SHIFT_EARLIEST, SHIFT_LATEST, SHIFTED, Attempts
 
 
 def test_the_game_goes_on_as_if_nothing_had_been() -> None:
     """Without sticky actions, with actions that depend on the step of the game alone; beyond the end of a game."""
     actions = np.random.default_rng(1).integers(0, 3, 1600).tolist()
     seen = []
-    for attempts, after_wins in ((0, False), (2, False), (3, True)):
+    for attempts in (Attempts(0), Attempts(2), Attempts(3, after_wins=True)):
         games = PongGames([0], seed=3, sticky=0.0, actions=3)
         observation, _ = games.reset()
-        rng = np.random.default_rng(attempts)
+        rng = np.random.default_rng(attempts.number)
         screens: list[bytes] = []
         rewards: list[int] = []
         ends: list[bool] = []
         practised = 0
         while len(rewards) < len(actions):
             if observation["practising"][0]:
-                games.step_group(0, rng.integers(0, 3, 1).tolist(), attempts, after_wins)
+                games.step_group(0, rng.integers(0, 3, 1).tolist(), attempts)
                 practised += 1
             else:
                 screens.append(observation["screens"][0].tobytes())
-                games.step_group(0, [actions[len(rewards)]], attempts, after_wins)
+                games.step_group(0, [actions[len(rewards)]], attempts)
                 rewards.append(int(observation["rewards"][0]))
                 ends.append(observation["ended"][0] == 1)
         seen.append((screens, rewards, ends))
-        assert (practised > 0) == (attempts > 0)
+        assert (practised > 0) == (attempts.number > 0)
     assert seen[0] == seen[1] == seen[2]
     assert sum(seen[0][2]) >= 1
 
@@ -43,7 +43,7 @@ def test_attempts_begin_shortly_before_the_loss_and_end_with_a_win(attempts: int
     tries = won = gaps = 0
     for _ in range(9000):
         practised = bool(observation["practising"][0])
-        games.step_group(0, rng.integers(0, 3, 1).tolist(), attempts)
+        games.step_group(0, rng.integers(0, 3, 1).tolist(), Attempts(attempts))
         reward, ended, screen = int(observation["rewards"][0]), observation["ended"][0], observation["screens"][0]
         practising = bool(observation["practising"][0])
         if reward == 0 and not ended:
@@ -76,7 +76,7 @@ def test_attempts_may_go_on_after_a_win() -> None:
     tries = won = 0
     for _ in range(9000):
         practised = bool(observation["practising"][0])
-        games.step_group(0, rng.integers(0, 3, 1).tolist(), 3, True)
+        games.step_group(0, rng.integers(0, 3, 1).tolist(), Attempts(3, after_wins=True))
         reward, ended, screen = int(observation["rewards"][0]), observation["ended"][0], observation["screens"][0]
         practising = bool(observation["practising"][0])
         if reward == 0 and not ended:
@@ -94,3 +94,50 @@ def test_attempts_may_go_on_after_a_win() -> None:
         else:
             point, lost = [screen.tobytes()], []
     assert won > 0
+
+
+def test_shifted_attempts_have_to_take_the_lost_ones_actions_sooner_or_later() -> None:
+    games = PongGames([7], seed=5, actions=3)
+    observation, _ = games.reset()
+    rng = np.random.default_rng(0)
+    point = [observation["screens"][0].tobytes()]  # screens since the point began, as it is played now
+    chosen: list[int] = []  # and what was done
+    lost: tuple[list[bytes], list[int]] = [], []
+    plan: dict[int, int] = {}  # what had to be done in the present attempt, by step of the point
+    offsets = {1: 0, -1: 0}
+    attempts = shifted = 0
+    for _ in range(12_000):
+        planned = int(observation["planned"][0])
+        practised = bool(observation["practising"][0])
+        if planned:
+            assert practised
+            plan[len(chosen)] = planned - 1
+        choice = planned - 1 if planned else int(rng.integers(3))
+        games.step_group(0, [choice], Attempts(4, after_wins=True, shifted=0.5))
+        reward, ended, screen = int(observation["rewards"][0]), observation["ended"][0], observation["screens"][0]
+        if reward == 0 and not ended:
+            point.append(screen.tobytes())
+            chosen.append(choice)
+            continue
+        if practised:
+            attempts += 1
+            if plan:
+                shifted += 1
+                steps = sorted(plan)
+                assert steps == list(range(steps[0], steps[0] + len(steps))) and len(steps) <= SHIFTED
+                assert SHIFT_LATEST <= len(lost[1]) - steps[0] <= SHIFT_EARLIEST
+                taken = [plan[step] for step in steps]
+                matches = [at for at in offsets if lost[1][steps[0] + at : steps[-1] + 1 + at] == taken]
+                assert matches
+                for offset in matches:
+                    offsets[offset] += 1
+        if reward < 0 and len(chosen) >= EVERY + NEAREST:
+            lost = point, chosen
+        plan = {}
+        if observation["practising"][0]:
+            begins = [age for age in range(EVERY, len(lost[0]), EVERY) if lost[0][age] == screen.tobytes()]
+            point, chosen = lost[0][: begins[0] + 1], lost[1][: begins[0]]
+        else:
+            point, chosen, lost = [screen.tobytes()], [], ([], [])
+    assert attempts > 100 and 0.4 < shifted / attempts < 0.6
+    assert min(offsets.values()) > 0.35 * shifted

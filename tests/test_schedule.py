@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from fastpong.config import make_config
+from fastpong.practice import Attempts
 from fastpong.schedule import Schedule
 
 
@@ -63,12 +64,14 @@ def test_ever_fewer_points_begin_held() -> None:
 def test_ever_fewer_attempts_once_enough_points_are_won() -> None:
     one = schedule(practice=3, practice_until=900, practice_points=0.5)
     one.add(1, 900, 0, 0.02)
-    assert one.attempts(0) == 0  # fewer than 1000 points
+    assert one.attempts(0).number == 0  # fewer than 1000 points
     one.add(2, 0, 100, 0.02)
-    assert [one.attempts(steps) for steps in (0, 250, 500, 700, 890, 900, 10**6)] == [3, 3, 2, 1, 1, 0, 0]
+    assert [one.attempts(steps).number for steps in (0, 250, 500, 700, 890, 900, 10**6)] == [3, 3, 2, 1, 1, 0, 0]
     one.add(3, 0, 801, 0.02)
-    assert one.attempts(0) == 0
-    assert schedule(practice=0, practice_points=0.0).attempts(0) == 0
+    assert one.attempts(0).number == 0
+    assert schedule(practice=0, practice_points=0.0).attempts(0).number == 0
+    other = schedule(practice=5, practice_points=0.0, practice_end="last", practice_shifted=0.5)
+    assert other.attempts(0) == Attempts(5, after_wins=True, shifted=0.5)
 
 
 def test_the_divergence_limits_the_rate() -> None:

@@ -25,7 +25,7 @@ SMALL: dict[str, Any] = {
     "minibatch": 256,
     "eval_games": 0,
 }
-SMALL |= {"practice_points": 0.0}  # from the start, so that it is part of what is tested
+SMALL |= {"practice_points": 0.0, "practice_shifted": 0.5}  # from the start, so that they are part of what is tested
 SMALL |= {"batch_steps": 6 * 128, "pass_share": 0.7}
 
 

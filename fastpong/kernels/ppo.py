@@ -31,6 +31,7 @@ def advantages_of(
     gamma: float,  # discount factor per step
     lam: float,  # λ, the decay of the weights of longer returns, for the advantages
     value_lam: float,  # the same for the targets
+    traces: F32,  # (rows, games) how likely the action was, if it was not the agent's choice; otherwise 1
     advantages: F32,  # (rows, games) out
     targets: F32,  # (rows, games) out: the returns, which the value should have been
 ) -> None:
@@ -39,6 +40,10 @@ def advantages_of(
     A point ends an episode here: nothing after it is credited to what came before. The returns have a λ of their own,
     as in Yuan et al., "What's behind PPO's collapse in long-CoT", 2025 (decoupled GAE): the nearer it is to 1, the
     sooner the value knows what rare shots are worth.
+
+    What comes of an action that the agent had not chosen is credited to that action, and to what was before only as far
+    as the agent might have done the same (`traces`, as in Munos et al., "Safe and efficient off-policy reinforcement
+    learning", 2016, equation 3 with c = λπ, for actions that were certain to be taken).
     """
     rows, games = rewards.shape
     for n in range(games):
@@ -50,6 +55,8 @@ def advantages_of(
             running = delta + (0.0 if over else gamma * lam * running)
             longer = delta + (0.0 if over else gamma * value_lam * longer)
             advantages[t, n] = running
+            running *= traces[t, n]
+            longer *= traces[t, n]
             targets[t, n] = longer + values[t, n]
 
 
@@ -131,6 +138,7 @@ def act(
     step: int,  # steps since the run began
     greedy: bool,  # take the likeliest action instead of drawing one
     held: I16,  # (rows · games,) see hold_starts
+    planned: I8,  # (rows · games,) 1 + the action that has to be taken, 0 where the agent is free to choose
     actions: U8,  # (rows · games,) in: past actions; out: the present ones
     log_probs: F32,  # (rows · games,) out: log of the probability of the action, 0 where the paddle is held
     values: F32,  # (rows · games,) out: value of the state
@@ -149,7 +157,9 @@ def act(
             actions[sample] = 0 if held[sample] > 0 else 1
             log_probs[sample] = np.float32(0.0)
         else:
-            action = choose(probs, greedy, key, offset + members[m], step)
+            action = planned[sample] - 1
+            if action < 0:
+                action = choose(probs, greedy, key, offset + members[m], step)
             actions[sample] = action
             log_probs[sample] = math.log(max(probs[action], np.float32(1e-30)))
 
@@ -163,6 +173,7 @@ def _loss_gradient(
     advantages: F32,
     targets: F32,
     importance: F32,
+    planned: I8,
     w2: F32,
     clip: float,
     clip_high: float,
@@ -187,7 +198,7 @@ def _loss_gradient(
         for a in range(choices):
             entropy -= probs[a] * math.log(max(probs[a], np.float32(1e-30)))
         statistics[0] += weight * entropy
-        statistics[1] += weight * (ratio - 1.0 - log_ratio)
+        statistics[1] += weight * (ratio - 1.0 - log_ratio) * (planned[sample] == 0)
         statistics[2] += weight * clipped
         statistics[3] += weight * error * error
         pull = 0.0 if clipped else ratio * advantage
@@ -221,6 +232,7 @@ def clipped_gradient(
     advantages: F32,  # (rows · games,) standardised
     targets: F32,  # (rows · games,) what the value should have been
     importance: F32,  # (rows · games,) how much each sample counts: 1 / the chance that it is among `samples`
+    planned: I8,  # (rows · games,) not 0 where the action was not the agent's choice
     samples: I64,  # (m,) the same samples, as indices into the arrays of (rows · games,)
     weights: F32,  # (frames, 8, 4, 64) the kernel of the convolution
     bias: F32,  # (16,) of its channels
@@ -251,8 +263,8 @@ def clipped_gradient(
     )
     grad_hidden = new_matrix(*hidden.shape)
     _loss_gradient(
-        hidden, samples, actions, log_probs, advantages, targets, importance, w2, clip, clip_high, entropy_weight,
-        value_weight, scale, grad_w2, grad_hidden, statistics,
+        hidden, samples, actions, log_probs, advantages, targets, importance, planned, w2, clip, clip_high,
+        entropy_weight, value_weight, scale, grad_w2, grad_hidden, statistics,
     )  # fmt: skip
     convolution.backward(
         run_bounds, moves, picks, ages, games, actions, samples, w1, past, choices, acts, groups, firsts, places,

@@ -1,0 +1,86 @@
+"""What the scripts in bench/ make of a run's weights: wider networks that play as before, and means."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.ship_agent import mean_of
+from bench.widen import widened
+from fastpong.checkpoint import RunFolder, load, load_weights
+from fastpong.config import changed, make_config
+from fastpong.games import Games
+from fastpong.report import PlainReport
+from fastpong.train import train
+from fastpong.trainer import Trainer
+
+SETTINGS = {"envs": 4, "hidden": 32, "batch_steps": 4 * 32, "minibatch": 64, "critic": 2, "sharpen_latest": 0}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    folder = RunFolder(tmp_path_factory.mktemp("runs") / "narrow")
+    config = make_config(
+        "fast", {**SETTINGS, "log_steps": 200, "checkpoint_steps": 400, "keep_checkpoints": 3, "eval_games": 0}
+    )
+    folder.create(config, {})
+    train(config, folder, PlainReport(""), workers=1, max_steps=1200)
+    return folder
+
+
+def test_a_wider_network_plays_on_as_before_and_learns(run: RunFolder, tmp_path: Path) -> None:
+    config, (arrays, _, _) = run.config(), run.newest()
+    assert int(arrays["learner.critic_batches"]) >= config.critic
+    wide = widened(arrays, config, 48)
+    seen = []
+    for settings, state in ((config, arrays), (changed(config, {"hidden": 48}), wide)):
+        with Games(4, 1, actions=3) as games:
+            trainer = Trainer(settings, games)
+            trainer.load_state(state)
+            for _ in range(20):
+                trainer.advance()
+            rollout, critic = trainer.rollout, trainer.learner.critic  # type: ignore[union-attr]
+            assert critic is not None
+            rows = slice(rollout.rows - 20, rollout.rows)
+            values = critic.values(rollout, rollout.rows - 20, rollout.rows)
+            seen.append((rollout.actions[rows].copy(), rollout.values[rows].copy(), values))
+            before = trainer.policy.arrays["w2"].copy()
+            for _ in range(40):
+                trainer.advance()
+                trainer.learn_if_due()
+            assert (trainer.policy.arrays["w2"] != before).all()
+    np.testing.assert_array_equal(seen[0][0], seen[1][0])
+    np.testing.assert_allclose(seen[0][1], seen[1][1], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(seen[0][2], seen[1][2], rtol=1e-4, atol=1e-5)
+    with pytest.raises(ValueError, match="32 hidden units"):
+        widened(arrays, config, 32)
+
+
+def test_a_widened_run_is_resumed(run: RunFolder, tmp_path: Path) -> None:
+    new = RunFolder(tmp_path / "wide")
+    command = [sys.executable, "-m", "bench.widen", str(run.path), str(new.path), "--hidden", "64"]
+    subprocess.run(command, check=True, cwd=Path(__file__).parents[1])
+    config = new.config()
+    assert config == changed(run.config(), {"hidden": 64})
+    assert load_weights(new.path)[0].hidden == 64
+    assert new.metrics.read_text() == run.metrics.read_text()
+    result = train(config, new, PlainReport(""), workers=1, resume=True, max_steps=1600)
+    assert result.metrics["steps"] >= 1600
+
+
+def test_the_mean_of_checkpoints(run: RunFolder, tmp_path: Path) -> None:
+    shutil.copytree(run.path, tmp_path / "run")
+    paths = RunFolder(tmp_path / "run").checkpoints()
+    mean, about = mean_of(paths[:2])
+    newest, before = (load(path)[0] for path in paths[:2])
+    assert about["steps"] == load(paths[0])[1]["steps"]
+    for name, array in mean.items():
+        np.testing.assert_allclose(array, (newest[name].astype(np.float64) + before[name]) / 2, rtol=1e-6, atol=1e-9)
+    out = tmp_path / "agent.npz"
+    command = [sys.executable, "-m", "bench.ship_agent", str(tmp_path / "run"), "--mean", "2", "--out", str(out)]
+    subprocess.run(command, check=True, cwd=Path(__file__).parents[1])
+    _, weights = load_weights(out)
+    np.testing.assert_allclose(weights["w2"], mean["policy.w2"], rtol=1e-3, atol=1e-6)
