@@ -3,7 +3,7 @@
 Takes the run's ``best.npz``, or the mean of the weights of its last N checkpoints (as in Izmailov et al., "Averaging
 weights leads to wider optima and better generalization", 2018), in half precision and compressed, with inputs that no
 training step ever set left out (their weights are still the random ones of the start). Evaluate it afterwards:
-``fastpong eval --games 200``. With --out it goes elsewhere: a run folder, for ``fastpong eval RUN``.
+``fastpong eval --games 200``. With --out it goes to another file.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from fastpong.policy import make_policy
 
 
 def mean_of(paths: list[Path]) -> tuple[Arrays, dict[str, Any]]:
-    """Return the mean of the weights of some checkpoints, by name, and what the first of them tells about itself."""
+    """Return the mean weights of some checkpoints, float64 by name, and what the first of them tells about itself."""
     states = [load(path) for path in paths]
     names = [name for name in states[0][0] if name.startswith("policy.")]
     mean: Arrays = {name: np.asarray(np.mean([state[name] for state, _ in states], 0, np.float64)) for name in names}

@@ -28,7 +28,7 @@ def temper(advantages: F32, log_probs: F32, planned: npt.NDArray[np.int8]) -> No
     often as they are planned. If they are good they are to spread. But most of them are blunders, with advantages of
     many standard deviations: together they would be most of the gradient, and only say what the agent knows. So bad
     ones count as if they came up in proportion to their probability π, from `RARE` down. (With all of their weight an
-    agent that won 0.95 of its points was at 0.90 after half a million steps, see docs/learning.md.)
+    agent that won 0.95 of its points was at 0.89 within 0.8 M steps, see docs/learning.md.)
 
     Parameters
     ----------
