@@ -29,9 +29,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-# What a resumed run may change: nothing that its results depend on.
-CHANGEABLE = ("target", "log_steps", "checkpoint_steps", "keep_checkpoints", "eval_games")
-
 
 def _show_version(value: bool) -> None:
     if value:
@@ -83,6 +80,7 @@ def train(
     from fastpong.checkpoint import RunFolder, read_metrics
     from fastpong.games import check_workers
     from fastpong.ranks import connect, share_of
+    from fastpong.runs import new_run, resumed_run
 
     if steps is not None and steps < 1:
         raise UsageError(f"--steps must be 1 or more, not {steps}")
@@ -100,18 +98,7 @@ def train(
             "batch_games": batch_games, "window_seconds": window_seconds,
         }  # fmt: skip
         changes |= {name: value for name, value in flags.items() if value is not None}
-        if resume:
-            folder = RunFolder(run or _newest_run())
-            settings = folder.config()
-            for name, value in changes.items():
-                if config.check(name, value) != getattr(settings, name) and name not in CHANGEABLE:
-                    raise UsageError(
-                        f"{name} is {getattr(settings, name)} in {folder.path} and cannot change to {value}"
-                    )
-            settings = config.changed(settings, {k: v for k, v in changes.items() if k in CHANGEABLE})
-        else:
-            settings = config.make_config(str(changes.pop("preset", "fast")), changes)
-            folder = RunFolder(run or _new_run(settings.preset))
+        settings, folder = resumed_run(run, changes) if resume else new_run(run, changes)
         if settings.envs < ranks.size:
             raise UsageError(f"{ranks.size} ranks have too little to do with {settings.envs} games: use fewer ranks")
         check_workers(len(share_of(settings.envs, 0, ranks.size)), workers, ranks.neighbours)
@@ -271,20 +258,6 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON 
     print(json.dumps(facts) if as_json else facts_table(facts))
     if facts["problems"]:
         raise FastpongError(facts["problems"][0])
-
-
-def _new_run(preset: str) -> Path:
-    number = 1
-    while (path := Path("runs") / f"{preset}-{number}").exists():
-        number += 1
-    return path
-
-
-def _newest_run() -> Path:
-    configs = sorted(Path("runs").glob("*/config.toml"), key=lambda path: path.stat().st_mtime)
-    if not configs:
-        raise UsageError("there is no run in runs/: name one with --run DIR")
-    return configs[-1].parent
 
 
 def _on_first(ranks: "Ranks", work: Callable[[], T]) -> T:
