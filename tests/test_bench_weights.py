@@ -6,12 +6,14 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from bench.ship_agent import mean_of
+from bench.soup import joined
 from bench.widen import widened
-from fastpong.checkpoint import RunFolder, load, load_weights
-from fastpong.config import changed, make_config
+from fastpong.checkpoint import Arrays, RunFolder, load, load_weights
+from fastpong.config import Config, changed, make_config
 from fastpong.games import Games
 from fastpong.report import PlainReport
 from fastpong.train import train
@@ -84,3 +86,45 @@ def test_the_mean_of_checkpoints(run: RunFolder, tmp_path: Path) -> None:
     subprocess.run(command, check=True, cwd=Path(__file__).parents[1])
     _, weights = load_weights(out)
     np.testing.assert_allclose(weights["w2"], mean["policy.w2"], rtol=1e-3, atol=1e-6)
+
+
+def test_joined_agents_say_the_mean_of_what_each_says(run: RunFolder) -> None:
+    """Two wider copies of one agent act alike, and value what they see by units of their own."""
+    config, (arrays, _, _) = run.config(), run.newest()
+    rng = np.random.default_rng(0)
+    agents = [widened(arrays, config, 48, seed) for seed in (1, 2)]
+    for agent in agents:
+        agent["policy.w2"] = agent["policy.w2"].copy()
+        agent["policy.w2"][-1, 32:] += rng.standard_normal(17).astype(np.float32)
+    together = joined(agents, 32)
+    assert together["policy.w2"].shape == (4, 32 + 2 * 16 + 1)
+    np.testing.assert_array_equal(together["policy.kernel"], arrays["policy.kernel"])
+    narrow = changed(config, {"hidden": 48})
+    (mine, actions), (others, _) = (_played(narrow, agent) for agent in agents)
+    both, same = _played(changed(config, {"hidden": 64}), together)
+    np.testing.assert_array_equal(same, actions)
+    assert np.abs(mine - others).max() > 0.1
+    np.testing.assert_allclose(both, (mine + others) / 2, rtol=1e-4, atol=1e-5)
+
+
+def _played(config: Config, weights: Arrays) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint8]]:
+    """Return the values and the actions (20, 4) of the first steps of four games."""
+    with Games(4, 1, actions=3) as games:
+        trainer = Trainer(config, games)
+        for name, array in trainer.policy.arrays.items():
+            array[:] = weights[f"policy.{name}"]
+        trainer.start()
+        for _ in range(20):
+            trainer.advance()
+        return trainer.rollout.values[:20].copy(), trainer.rollout.actions[:20].copy()
+
+
+def test_joined_agents_are_an_agent(run: RunFolder, tmp_path: Path) -> None:
+    root, parts, out = Path(__file__).parents[1], [tmp_path / "a.npz", tmp_path / "b.npz"], tmp_path / "both.npz"
+    for number, part in enumerate(parts, 1):
+        command = [sys.executable, "-m", "bench.ship_agent", str(run.path), "--mean", str(number), "--out", str(part)]
+        subprocess.run(command, check=True, cwd=root)
+    command = [sys.executable, "-m", "bench.soup", *map(str, parts), "--shared", "16", "--out", str(out)]
+    subprocess.run(command, check=True, cwd=root)
+    config, weights = load_weights(out)
+    assert config.hidden == 48 and weights["w1"].shape == (7072, 48)
