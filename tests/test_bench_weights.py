@@ -33,7 +33,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     return folder
 
 
-def test_a_wider_network_plays_on_as_before_and_learns(run: RunFolder, tmp_path: Path) -> None:
+def test_a_wider_network_plays_on_as_before_and_learns(run: RunFolder) -> None:
     config, (arrays, _, _) = run.config(), run.newest()
     assert int(arrays["learner.critic_batches"]) >= config.critic
     wide = widened(arrays, config, 48)
@@ -127,4 +127,9 @@ def test_joined_agents_are_an_agent(run: RunFolder, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bench.soup", *map(str, parts), "--shared", "16", "--out", str(out)]
     subprocess.run(command, check=True, cwd=root)
     config, weights = load_weights(out)
-    assert config.hidden == 48 and weights["w1"].shape == (7072, 48)
+    assert config.hidden == 48
+    first, second = (load_weights(part)[1] for part in parts)
+    assert (first["w1"] != second["w1"]).any()
+    np.testing.assert_allclose(weights["w1"][:, :16], (first["w1"] + second["w1"])[:, :16] / 2, rtol=2e-3, atol=1e-6)
+    np.testing.assert_array_equal(weights["w1"][:, 32:], second["w1"][:, 16:])
+    np.testing.assert_allclose(weights["w2"][:, 32:-1], second["w2"][:, 16:-1] / 2, rtol=2e-3, atol=1e-6)
