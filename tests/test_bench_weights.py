@@ -133,3 +133,20 @@ def test_joined_agents_are_an_agent(run: RunFolder, tmp_path: Path) -> None:
     np.testing.assert_allclose(weights["w1"][:, :16], (first["w1"] + second["w1"])[:, :16] / 2, rtol=2e-3, atol=1e-6)
     np.testing.assert_array_equal(weights["w1"][:, 32:], second["w1"][:, 16:])
     np.testing.assert_allclose(weights["w2"][:, 32:-1], second["w2"][:, 16:-1] / 2, rtol=2e-3, atol=1e-6)
+
+
+def test_a_run_goes_on_from_an_agent(run: RunFolder, tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "on")
+    command = [sys.executable, "bench/go_on.py", str(run.best), str(folder.path), "--greed", "0.5"]
+    subprocess.run([*command, "--set", "batch_steps=256", "--set", "eval_games=0"], check=True)
+    config, (arrays, about, _) = folder.config(), folder.newest()
+    assert config.batch_steps == 256 and about["steps"] == 0
+    agent, _ = load(run.best)
+    np.testing.assert_array_equal(arrays["policy.w1"], agent["policy.w1"])
+    scale = np.array([0.5, 0.5, 0.5, 1.0], np.float32)[:, None]  # three logits and the value
+    np.testing.assert_array_equal(arrays["policy.w2"], agent["policy.w2"] * scale)
+    # It counts as having won, so the critic learns after the first batch.
+    train(config, folder, PlainReport(""), workers=1, max_steps=600, resume=True)
+    after, _, _ = folder.newest()
+    assert int(after["learner.critic_batches"]) == 2
+    assert not np.array_equal(after["policy.w1"], arrays["policy.w1"])
