@@ -272,7 +272,7 @@ class PongGames(gymnasium.Env[Any, Any]):
         if self._first is None:
             if not self.arrays:
                 self.bind({k: np.zeros(v.shape, v.dtype) for k, v in space_of(self._slots).items()})
-            self._shared = _new_emulator(self.window)
+            self._shared = new_emulator(self.window)
             self._shared.reset_game()
             self._first = remember(0, self._shared, Action.NOOP)
             if len(self.games) == 1:
@@ -294,7 +294,7 @@ class PongGames(gymnasium.Env[Any, Any]):
         """Give one more game an emulator of its own."""
         for i, state in enumerate(self._states):
             if state is not None:
-                self._own[i] = emulator = _new_emulator()
+                self._own[i] = emulator = new_emulator()
                 emulator.restoreState(state)
                 self._states[i] = None
                 break
@@ -303,7 +303,8 @@ class PongGames(gymnasium.Env[Any, Any]):
         self._repeats = [np.zeros((0, 0), np.uint8)] * len(self.groups)
 
 
-def _new_emulator(window: bool = False) -> ALEInterface:
+def new_emulator(window: bool = False) -> ALEInterface:
+    """Return a Pong that steps single frames without noise of its own; it still has to be reset."""
     ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     emulator = ALEInterface()
     emulator.setBool("display_screen", window)

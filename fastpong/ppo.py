@@ -27,7 +27,7 @@ _STOP = 2.0  # times `kl`: a pass over the batch that finds more is the last one
 
 
 @dataclass(frozen=True)
-class _Lesson:
+class Lesson:
     """A batch as its passes see it.
 
     `listed` (see `list_sites`) tells of its samples only, of which the first is sample `first` of the rollout; the
@@ -121,7 +121,7 @@ class PPO:
         starts, lengths, ages = (array.reshape(-1) for array in (rollout.starts, rollout.lengths, rollout.ages))
         steps = np.arange(begin * count, end * count)
         importance: F32 = np.reciprocal(np.maximum(chances.reshape(-1), np.float32(1e-9)))
-        lesson = _Lesson(
+        lesson = Lesson(
             rollout, list_sites(rollout.items, starts, lengths, ages, count, steps, c.frames), begin * count,
             advantages.reshape(-1), targets.reshape(-1), chances.reshape(-1), importance,
             self.schedule.learning_rate(tally.steps), self.schedule.entropy(tally.steps),
@@ -133,7 +133,7 @@ class PPO:
         limit = self.schedule.kl
         epochs, total_kl, samples = 0, 0.0, self._sum_of(float(np.sum(played)))
         while epochs < c.epochs:
-            self._pass(lesson, (end - begin) * c.envs, rng)
+            self.go_over(lesson, (end - begin) * c.envs, rng)
             epochs, before = epochs + 1, total_kl
             total_kl = self._sum_of(sum(float(half.sums[1]) for half in self.adam.halves))
             # Now and then noise moves a policy with large logits too far, and further with every pass.
@@ -171,7 +171,7 @@ class PPO:
         # entropy stays at a third of its greatest value, whatever the weight of its bonus.
         self.policy.arrays["w2"][: c.actions] *= np.float32(self.schedule.growth(tally.steps, float(sums[0])))
 
-    def _pass(self, lesson: _Lesson, size: int, rng: np.random.Generator) -> None:
+    def go_over(self, lesson: Lesson, size: int, rng: np.random.Generator) -> None:
         """Go over a batch that has `size` samples on all ranks together."""
         c, count = self.config, lesson.rollout.games
         order = rng.permutation(size)
@@ -186,7 +186,7 @@ class PPO:
             drawn = picks[draws[part][mine] < chances]
             self._step(lesson, drawn, len(rows) if c.local_steps == 1 else max(1, learnable))
 
-    def _step(self, lesson: _Lesson, picks: npt.NDArray[np.int64], size: int) -> None:
+    def _step(self, lesson: Lesson, picks: npt.NDArray[np.int64], size: int) -> None:
         """Take a step of the optimiser for a minibatch that stands for `size` samples.
 
         Those of them that were drawn and are here are `picks`, int64 (m,), as indices into what `lesson.listed` lists.
