@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 from ale_py import ALEState
 
 from bench.planning import Node
@@ -19,8 +20,10 @@ class Lanes:
     ----------
     rollout : Rollout
         The steps so far; `observe` opens a row.
-    nodes : list of Node
-        Where each emulator was put to last.
+    screens : uint8 (lanes, 210, 160)
+        Palette indices, what each emulator shows.
+    held : list of Action
+        What a sticky action would repeat in each.
     """
 
     def __init__(self, config: Config, count: int, seed: int):
@@ -38,7 +41,7 @@ class Lanes:
         for lane in range(count):
             self.put(lane, *self.first)
 
-    def put(self, lane: int, node: Node, screen: np.ndarray) -> None:
+    def put(self, lane: int, node: Node, screen: npt.NDArray[np.uint8]) -> None:
         """Put an emulator to a node, which shows `screen` uint8 (210, 160)."""
         self.emulators[lane].restoreState(ALEState(node.state))
         self.held[lane] = type(ACTIONS[0])(node.held)

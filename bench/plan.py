@@ -32,8 +32,7 @@ STEPS = 22
 """For so many steps; then the ball has been met, and what can happen grows beyond counting."""
 
 SCORE_ROWS = 34
-MARGIN = 0.008
-"""By how much the best action has to be better than the worst for the choice to matter: it is noise otherwise."""
+"""Rows of a screen above the court: the score differs from game to game."""
 
 PRIOR = 2.0
 """How many games at the mean each leaf's are mixed with."""

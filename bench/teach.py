@@ -179,6 +179,8 @@ def main() -> None:
     )
     a = parser.parse_args()
     lessons = [Beginning(path) for path in sorted(a.lessons.glob("lessons-*.npz"))]
+    if not lessons:
+        parser.error(f"there is no lessons-*.npz in {a.lessons}: python -m bench.plan {a.lessons} makes them")
     config, weights = load_weights(a.agent)
     count = sum(a.lanes)
     config = changed(config, {"envs": count, "pass_share": 1.0, "critic": 0, "minibatch": 1024})
