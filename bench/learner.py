@@ -158,7 +158,7 @@ def measure(hidden: int, rounds: int) -> dict[str, Any]:
     def gradient(part: npt.NDArray[np.int64]) -> None:
         ppo.clipped_gradient(
             *listed, part - steps[0], flat("ages"), 64, flat("actions"), flat("log_probs"), *values,
-            ones, part, *arrays.values(), config.past_actions, config.clip, config.clip_high,
+            ones, flat("planned"), part, *arrays.values(), config.past_actions, config.clip, config.clip_high,
             config.entropy, config.value_weight, 1.0 / len(part), *gradients.values(), touched, sums,
         )  # fmt: skip
 
