@@ -23,8 +23,9 @@ from gymnasium.vector import AsyncVectorEnv
 
 from fastpong.config import Config, changed
 from fastpong.cores import usable_cores
-from fastpong.games import Games, start_method
+from fastpong.games import Games
 from fastpong.ppo import PPO
+from fastpong.serving import start_method
 from fastpong.train import versions
 from fastpong.trainer import STAGES, Trainer
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import fastpong.kernels.cache
 from fastpong.cores import usable_cores
-from fastpong.games import THREAD_VARIABLES, check_workers
+from fastpong.games import check_workers
 from fastpong.kernels.cache import cache_folder
 from fastpong.ranks import Ranks
+from fastpong.serving import THREAD_VARIABLES
 
 BASE = ("numpy", "numba", "llvmlite", "gymnasium", "ale-py", "typer")
 EXTRAS = ("pygame", "imageio-ffmpeg", "matplotlib", "mpi4py", "ray")

@@ -5,26 +5,20 @@ finished one, so the emulators run while the parent computes. A step costs one m
 subprocess; observations go through shared memory and are never copied or pickled.
 """
 
-import contextlib
 import functools
-import multiprocessing
-import os
+import pickle
 import signal
-import sys
-import traceback
-from collections.abc import Iterator
-from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
-from gymnasium.vector.utils import read_from_shared_memory
 
 from fastpong.cores import Turns, usable_cores
 from fastpong.errors import FastpongError, UsageError
 from fastpong.pong import PongGames
 from fastpong.practice import NO_PRACTICE
+from fastpong.serving import GONE, STEPPED, serve, start_method, step_message
 from fastpong.shards import Layout, pieces, string_together
 
 LAYOUT: Layout = {
@@ -33,9 +27,7 @@ LAYOUT: Layout = {
 }  # fmt: skip
 """Of the arrays of a snapshot, see `fastpong.shards`."""
 
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 _SHARED = ("screens", "rewards", "ended", "practising", "planned")
-_GONE = (EOFError, BrokenPipeError, ConnectionResetError)
 
 
 class GamesError(FastpongError):
@@ -137,7 +129,7 @@ class Games(AsyncVectorEnv):
         self.turns = Turns(workers)
         self.attempts = NO_PRACTICE
         self.closed = False
-        serve: Any = _serve  # gymnasium 1.3 passes one argument less than 1.4
+        body: Any = serve  # gymnasium 1.3 passes one argument less than 1.4
         try:
             with start_method() as context:
                 super().__init__(
@@ -145,10 +137,10 @@ class Games(AsyncVectorEnv):
                     shared_memory=True,
                     copy=False,
                     context=context,
-                    worker=serve,
+                    worker=body,
                     autoreset_mode=AutoresetMode.SAME_STEP,
                 )
-        except _GONE:
+        except GONE:
             raise GamesError(
                 "the game subprocesses ended as they started; in a script, create Games under if __name__ == '__main__'"
             ) from None
@@ -162,7 +154,10 @@ class Games(AsyncVectorEnv):
         """Step the games of a group with these actions, uint8 (n,) in the order of ``groups[group]``."""
         assert not self._in_flight[group], "recv comes before send"
         for worker, part in self._parts[group]:
-            self._to(worker, "group", (group, actions[part].tobytes(), self.attempts))
+            try:
+                self.parent_pipes[worker].send_bytes(step_message(group, self.attempts, actions[part]))
+            except GONE:
+                raise self._death(worker) from None
         self._in_flight[group] = True
 
     def recv(self, group: int) -> None:
@@ -227,14 +222,17 @@ class Games(AsyncVectorEnv):
     def _to(self, worker: int, command: str, data: object) -> None:
         try:
             self.parent_pipes[worker].send((command, data))
-        except _GONE:
+        except GONE:
             raise self._death(worker) from None
 
     def _from(self, worker: int) -> Any:
         try:
-            result, good = self.parent_pipes[worker].recv()
-        except _GONE:
+            message = self.parent_pipes[worker].recv_bytes()
+        except GONE:
             raise self._death(worker) from None
+        if message == STEPPED:
+            return None
+        result, good = pickle.loads(message)
         if not good:
             _, kind, message, trace = self.error_queue.get()
             raise GamesError(f"a game subprocess failed: {kind.__name__}: {message}") from RuntimeError(trace)
@@ -246,69 +244,3 @@ class Games(AsyncVectorEnv):
         code = process.exitcode
         how = f"was killed by {signal.Signals(-code).name}" if code and code < 0 else f"exited with {code}"
         return GamesError(f"game subprocess {worker} (pid {process.pid}) {how}")
-
-
-@contextlib.contextmanager
-def start_method() -> Iterator[str]:
-    """Name the way in which to start subprocesses that step emulators, to be started inside.
-
-    A fork server hands no pipe of one subprocess to another, so that each notices when the parent dies; it has
-    loaded the emulator but no thread; and its children use one BLAS thread, whatever the user's environment says.
-    """
-    multiprocessing.set_forkserver_preload(["__main__", "fastpong.games"])
-    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
-    try:
-        yield "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-def _serve(
-    index: int,
-    env_fn: Any,
-    pipe: Connection,
-    parent_pipe: Connection,
-    shared_memory: Any,
-    error_queue: Any,
-    autoreset_mode: AutoresetMode,
-    semaphore: object = None,
-) -> None:
-    """Body of a subprocess; the signature is gymnasium's for the `worker` of an `AsyncVectorEnv`."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C reaches the whole group: the parent decides
-    parent_pipe.close()
-    env: PongGames = env_fn()
-    try:
-        shared: Any = read_from_shared_memory(env.observation_space, shared_memory, n=-1)  # -1: all of them
-        env.bind({name: array[index] for name, array in shared.items()})
-        while True:
-            command, data = pipe.recv()
-            reply: Any = None
-            if command == "group":
-                env.step_group(*data)
-            elif command == "step":
-                reply = (None, *env.step(data)[1:])
-            elif command == "reset":
-                env.reset(**data)
-                reply = (None, {})
-            elif command == "snapshot":
-                reply = env.snapshot()
-            elif command == "restore":
-                env.restore(data)
-            elif command == "_check_spaces":
-                reply = (data[1] == env.observation_space, data[2] == env.action_space)
-            elif command == "close":
-                break
-            else:
-                raise ValueError(f"unknown command {command!r}")
-            pipe.send((reply, True))
-    except _GONE:
-        pass  # the parent closed the pipe, or died
-    except Exception:
-        kind, message, _ = sys.exc_info()
-        error_queue.put((index, kind, message, traceback.format_exc()))
-        pipe.send((None, False))
