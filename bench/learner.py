@@ -187,8 +187,8 @@ def measure(hidden: int, rounds: int) -> dict[str, Any]:
     grads = rng.standard_normal(units.shape).astype(np.float32) * (rng.random(units.shape) < 0.33)
     moved = listed[2:]
     owned = (flat("ages"), flat("actions"), 64, half, config.past_actions, config.actions, groups, owners)
-    means: Any = [np.zeros_like(arrays["w1"]) for _ in range(4)]
-    everything = np.arange(conv.INPUTS)
+    means: Any = [np.zeros(arrays["w1"].size, np.float32) for _ in range(4)]
+    everything = np.array([[0, arrays["w1"].size]])
     stages: dict[str, tuple[Callable[[], Any], int]] = {
         "list of sites, once for all passes": (lambda: list_sites(*shown), len(steps)),
         "sorting by site": (lambda: group_by_site(*listed[:2], picks, groups, firsts, places, owners), len(half)),
@@ -200,9 +200,8 @@ def measure(hidden: int, rounds: int) -> dict[str, Any]:
         ),
         "all of the gradient": (lambda: gradient(half), len(half)),
         "Adam": (
-            lambda: optimiser.adam_rows(
-                arrays["w1"], *means, everything, len(everything), 0.0, 0.9, 0.999, 1e-5, 9
-            ), config.minibatch,
+            lambda: optimiser.adam(arrays["w1"].reshape(-1), *means, everything, 0, 1, 0.0, 0.9, 0.999, 1e-5, 9),
+            config.minibatch,
         ),
     }  # fmt: skip
 

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpong.config import Config
-from fastpong.kernels import aligned, optimiser, ppo
-from fastpong.kernels.convolution import INPUTS
+from fastpong.kernels import aligned, optimiser, passes, ppo
 from fastpong.kernels.sites import SITES
 from fastpong.policy import views
 from fastpong.ranks import Ranks
@@ -65,6 +64,10 @@ class Adam:
     ----------
     updates : int
         Steps so far.
+    buffers : tuple of float32 (any,)
+        All weights, the gradients of both halves, and Adam's running means of the gradient and of its square.
+    few : int64 (n, 2)
+        Begins and ends of all weights but ``w1``, which begins at ``w1_begin``.
     """
 
     def __init__(
@@ -79,14 +82,12 @@ class Adam:
         self.mean, self.square = (aligned.zeros(len(weights)) for _ in range(2))
         self.halves = [Half(shapes, len(weights)) for _ in range(HALVES)]
         self.updates = 0
-        self._rows = np.zeros(INPUTS, np.int64)
-        # Weights, both gradients, mean and mean square of each array, as matrices of rows.
-        gradients = [half.gradient for half in self.halves]
-        buffers = [views(shapes, buffer) for buffer in (weights, *gradients, self.mean, self.square)]
-        self.matrices = {
-            name: [buffer[name].reshape(-1, buffer[name].shape[-1]) for buffer in buffers] for name in shapes
-        }
-        self._few = {name: np.arange(len(self.matrices[name][0])) for name in shapes if name != "w1"}
+        self.buffers = (weights, self.halves[0].gradient, self.halves[1].gradient, self.mean, self.square)
+        ends = np.cumsum([np.prod(shape) for shape in shapes.values()])
+        spans = dict(zip(shapes, np.stack([np.r_[0, ends[:-1]], ends], axis=1).astype(np.int64), strict=True))
+        self._hidden, self.w1_begin = shapes["w1"][1], int(spans["w1"][0])
+        self.few = np.array([span for name, span in spans.items() if name != "w1"])
+        self._spans = np.concatenate([self.few, np.zeros((SITES + 1, 2), np.int64)])
 
     def step(self, add_up: Callable[[Half, I64], None], picks: I64, learning_rate: float) -> None:
         """Take a step uphill, for a minibatch of which the samples `picks`, int64 (m,), are here.
@@ -98,28 +99,50 @@ class Adam:
         self.both(add_up, self.halves, np.array_split(picks, HALVES))
         if self.ranks.size > 1 and c.local_steps == 1:
             ppo.merge(first.arrays["w1"], first.touched, second.arrays["w1"], second.touched)
-            for name in self._few:
-                first.arrays[name] += second.arrays[name]
-                second.arrays[name][:] = 0.0
+            for begin, end in self.few:
+                first.gradient[begin:end] += second.gradient[begin:end]
+                second.gradient[begin:end] = 0.0
             flags = first.buffer[len(first.gradient) :]
             flags[:] = first.touched
             self.ranks.sum(first.buffer, c.wire)
             first.touched[:] = flags > 0.0
-        count = ppo.rows_of(first.touched, second.touched, self._rows)
+        few = len(self.few)
+        count = ppo.touched_spans(first.touched, second.touched, self.w1_begin, self._hidden, self._spans, few)
+        first.touched[:] = second.touched[:] = False
 
-        def change(parts: Mapping[str, I64]) -> None:
-            for name, rows in parts.items():
-                weights, gradient, other, mean, square = self.matrices[name]
-                optimiser.adam_rows(
-                    weights, gradient, other, mean, square, rows, len(rows),
-                    learning_rate, c.adam_beta_1, c.adam_beta_2, c.adam_epsilon, self.updates,
-                )  # fmt: skip
+        def change(begin: int, end: int) -> None:
+            optimiser.adam(
+                *self.buffers, self._spans, begin, end,
+                learning_rate, c.adam_beta_1, c.adam_beta_2, c.adam_epsilon, self.updates,
+            )  # fmt: skip
 
-        mine, others = np.array_split(self._rows[:count], HALVES)
-        # The small arrays are for the first: they fill the time until the other one has started and stopped.
-        self.both(change, [{"w1": mine, **self._few}, {"w1": others}])
+        middle = (few + count + 1) // 2
+        self.both(change, [0, middle], [middle, count])
         if c.local_steps > 1 and self.updates % c.local_steps == 0:
             self.average()
+
+    @property
+    def together(self) -> bool:
+        """Whether a whole pass can be gone over by `meeting`: there is a core for each half, and no other rank."""
+        return self.pool is not None and self.ranks.size == 1
+
+    def meeting(self, work: Callable[[int, I64], bool]) -> None:
+        """Call ``work(which, place)`` for both halves at the same time, on threads that meet: see `kernels.passes`."""
+        place, pool = np.zeros((HALVES, 8), np.int64), self.pool
+        assert pool
+
+        def take_part(which: int) -> bool:
+            try:
+                return work(which, place)
+            except BaseException:
+                place[which, 0] = passes.GONE
+                raise
+
+        other = pool.submit(take_part, 1)
+        try:
+            take_part(0)
+        finally:
+            other.result()
 
     def average(self) -> None:
         """Give all ranks the mean of their weights and of Adam's means ("local SGD")."""

@@ -8,9 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any, Literal
 
-from fastpong.config import changed, make_config
+import numpy as np
+
+from fastpong.config import Config, changed, make_config
 from fastpong.cores import usable_cores
-from fastpong.kernels import ppo, value
+from fastpong.kernels import convolution, passes, value
+from fastpong.kernels.sites import SITES
+from fastpong.kernels.tiles import CHANNELS
 from fastpong.policy import make_policy
 from fastpong.ppo import PPO
 
@@ -18,7 +22,7 @@ Learning = Literal["ppo", "critic"]
 
 _started: list["subprocess.Popen[bytes]"] = []  # they go on, for the cache's sake, when nobody waits any more
 
-_LAST: dict[Learning, Any] = {"ppo": ppo.clipped_gradient, "critic": value.value_gradient}
+_LAST: dict[Learning, Any] = {"ppo": passes.half_of_pass, "critic": value.value_gradient}
 
 
 def compile_apart(what: Learning) -> "subprocess.Popen[bytes] | None":
@@ -40,10 +44,23 @@ def compile_apart(what: Learning) -> "subprocess.Popen[bytes] | None":
     return _started[-1]
 
 
+def compile_backward(config: Config) -> None:
+    """Compile the backward pass, for no samples."""
+    arrays = make_policy(config).arrays
+    none, one, groups = np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(SITES + 1, np.int64)
+    acts, hidden = np.zeros((0, CHANNELS), np.float32), np.zeros((0, config.hidden), np.float32)
+    convolution.backward(
+        one, none, none, none, 1, np.zeros(0, np.uint8), none, arrays["w1"], config.past_actions, config.actions, acts,
+        groups, one, none, none, hidden, arrays["kernel"], arrays["bias"], arrays["w1"], np.zeros(SITES + 1, np.bool_),
+    )  # fmt: skip
+
+
 if __name__ == "__main__":
     config = changed(make_config(), {"critic": 1})
     learner = PPO(config, make_policy(config))
     if sys.argv[1] == "ppo":
+        # What plays is compiled meanwhile, and by now the forward pass of that may be in the cache.
+        compile_backward(config)
         learner.warm_up()
     else:
         learner.warm_up_critic()

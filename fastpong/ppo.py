@@ -12,7 +12,7 @@ from fastpong.config import Config, changed
 from fastpong.cores import usable_cores
 from fastpong.critic import Critic
 from fastpong.importance import chances_of, temper
-from fastpong.kernels import ppo
+from fastpong.kernels import passes, ppo
 from fastpong.kernels.sites import Listed, list_sites
 from fastpong.noise import SHUFFLE, stream_key
 from fastpong.policy import Policy, make_policy, shapes
@@ -174,17 +174,42 @@ class PPO:
     def go_over(self, lesson: Lesson, size: int, rng: np.random.Generator) -> None:
         """Go over a batch that has `size` samples on all ranks together."""
         c, count = self.config, lesson.rollout.games
-        order = rng.permutation(size)
+        rows, games = np.divmod(rng.permutation(size), c.envs)
         draws = rng.random(size, np.float32) if c.pass_share < 1.0 else np.zeros(size, np.float32)
-        for start in range(0, size, c.minibatch):
-            part = slice(start, start + c.minibatch)
-            rows, games = np.divmod(order[part], c.envs)
-            mine = (games >= self.games.start) & (games < self.games.stop)
-            picks = rows[mine] * count + games[mine] - self.games.start
-            chances = lesson.chances[lesson.first + picks]
-            learnable = int(np.count_nonzero(chances))
-            drawn = picks[draws[part][mine] < chances]
-            self._step(lesson, drawn, len(rows) if c.local_steps == 1 else max(1, learnable))
+        mine = (games >= self.games.start) & (games < self.games.stop)
+        picks, minibatch = (rows * count + games - self.games.start)[mine], (np.arange(size) // c.minibatch)[mine]
+        chances = lesson.chances[lesson.first + picks]
+        number = -(-size // c.minibatch)
+        sizes = np.minimum(c.minibatch, size - c.minibatch * np.arange(number))
+        if c.local_steps > 1:
+            sizes = np.maximum(1, np.bincount(minibatch, chances > 0.0, number).astype(np.int64))
+        drawn = draws[mine] < chances
+        picks, ends = picks[drawn], np.searchsorted(minibatch[drawn], np.arange(number + 1))
+        if self.adam.together:
+            self._pass(lesson, picks, ends, sizes)
+            return
+        for part, samples in zip(np.split(picks, ends[1:-1]), sizes.tolist(), strict=True):
+            self._step(lesson, part, samples)
+
+    def _pass(self, lesson: Lesson, picks: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], sizes: Any) -> None:
+        """Take the steps of `_step` for all minibatches: the samples of number b are ``picks[ends[b]:ends[b + 1]]``."""
+        c, rollout, adam = self.config, lesson.rollout, self.adam
+        names = ("kernel", "bias", "w1", "w2")
+        given = (lesson.advantages, lesson.targets, lesson.importance, rollout.planned)
+        steps = tuple(array.reshape(-1) for array in (rollout.ages, rollout.actions, rollout.log_probs, *given))
+
+        def work(which: int, place: npt.NDArray[np.int64]) -> bool:
+            half, other = adam.halves[which], adam.halves[1 - which]
+            return passes.half_of_pass(
+                which, place, lesson.listed, picks, ends, 1.0 / sizes, lesson.first, rollout.games, steps,
+                tuple(self.policy.arrays[name] for name in names), tuple(half.arrays[name] for name in names),
+                half.touched, other.touched, half.sums, adam.buffers, adam.few, adam.w1_begin, c.past_actions, c.clip,
+                c.clip_high, lesson.entropy, c.value_weight, lesson.learning_rate, c.adam_beta_1, c.adam_beta_2,
+                c.adam_epsilon, adam.updates,
+            )  # fmt: skip
+
+        adam.meeting(work)
+        adam.updates += len(sizes)
 
     def _step(self, lesson: Lesson, picks: npt.NDArray[np.int64], size: int) -> None:
         """Take a step of the optimiser for a minibatch that stands for `size` samples.

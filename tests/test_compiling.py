@@ -42,7 +42,7 @@ APART = """
 import os
 from fastpong.compiling import compile_apart
 from fastpong.config import changed, make_config
-from fastpong.kernels import ppo, value
+from fastpong.kernels import passes, value
 from fastpong.policy import make_policy
 from fastpong.ppo import PPO
 
@@ -60,7 +60,7 @@ if __name__ == "__main__":
         learner = PPO(config, make_policy(config))
         learner.warm_up()
         learner.warm_up_critic()
-        for kernel in ppo.clipped_gradient, value.value_gradient:
+        for kernel in passes.half_of_pass, value.value_gradient:
             stats = kernel.stats
             assert sum(stats.cache_hits.values()) == 1 and not stats.cache_misses, stats
 """
@@ -107,12 +107,12 @@ def test_a_read_only_install_without_a_home_compiles_at_every_start(tmp_path: Pa
     environment = {**os.environ, "HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null", "PYTHONPATH": str(tmp_path)}
     environment.pop("NUMBA_CACHE_DIR", None)
     script = (
-        "import numpy as np; from fastpong.kernels import ppo; rows = np.zeros(7072, np.int64);"
+        "import numpy as np; from fastpong.kernels import ppo; spans = np.zeros((442, 2), np.int64);"
         "flags = np.zeros(442, np.bool_); flags[1] = True;"
-        "print(ppo.__file__, ppo.rows_of(flags, flags, rows), rows[0])"
+        "print(ppo.__file__, ppo.touched_spans(flags, flags, 0, 64, spans, 0), spans[0, 0])"
     )
     done = subprocess.run([sys.executable, "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True)
-    assert done.stdout.split() == [str(package / "kernels" / "ppo.py"), "16", "16"], done.stderr
+    assert done.stdout.split() == [str(package / "kernels" / "ppo.py"), "1", "1024"], done.stderr
 
 
 def test_the_cache_is_the_users_and_leaves_nothing_beside_the_source(tmp_path: Path) -> None:
@@ -123,7 +123,8 @@ def test_the_cache_is_the_users_and_leaves_nothing_beside_the_source(tmp_path: P
     environment.pop("NUMBA_CACHE_DIR", None)
     script = (
         "import numpy as np; from fastpong.kernels import ppo; from fastpong.kernels.cache import cache_folder;"
-        "ppo.rows_of(np.zeros(442, np.bool_), np.zeros(442, np.bool_), np.zeros(7072, np.int64)); print(cache_folder())"
+        "flags = np.zeros(442, np.bool_); ppo.touched_spans(flags, flags, 0, 64, np.zeros((442, 2), np.int64), 0);"
+        "print(cache_folder())"
     )
 
     def folder() -> Path:
@@ -132,7 +133,7 @@ def test_the_cache_is_the_users_and_leaves_nothing_beside_the_source(tmp_path: P
         return Path(done.stdout.strip())
 
     first = folder()
-    assert first.is_relative_to(tmp_path / "cache") and list(first.rglob("*rows_of*.nbc"))
+    assert first.is_relative_to(tmp_path / "cache") and list(first.rglob("*touched_spans*.nbc"))
     assert not list(package.rglob("*.nb?"))
     with (package / "noise.py").open("a") as file:  # its hash is compiled into the kernels
         file.write("# changed\n")

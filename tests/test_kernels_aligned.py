@@ -30,7 +30,10 @@ def test_zeros_are_zeros_and_begin_at_a_line(size: int) -> None:
 def test_the_rows_that_the_tiles_read_begin_at_lines() -> None:
     config = make_config("fast", {"envs": 2})
     learner = PPO(config, make_policy(config))
-    for name in ("kernel", "bias", "w1"):
-        for matrix in learner.adam.matrices[name]:
-            assert matrix.ctypes.data % aligned.LINE == 0, name
+    for buffer in learner.adam.buffers:
+        assert buffer.ctypes.data % aligned.LINE == 0
+    for half in learner.adam.halves:
+        for name in ("kernel", "bias", "w1"):
+            assert half.arrays[name].ctypes.data % aligned.LINE == 0, name
+    assert 4 * learner.adam.w1_begin % aligned.LINE == 0
     learner.close()

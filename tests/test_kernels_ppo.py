@@ -309,10 +309,11 @@ def test_halves_add_up(batch: Minibatch) -> None:
     assert not two[2].any() and not other_touched.any()
     for k in (0, 1, 3):
         np.testing.assert_allclose(one[k] + two[k], batch.gradients[k], rtol=1e-3, atol=1e-5)
-    rows = np.zeros(convolution.INPUTS, np.int64)
+    spans = np.zeros((2 + sites.SITES + 1, 2), np.int64)
     other_touched[np.flatnonzero(touched)[:3]] = True
     touched[np.flatnonzero(touched)[1:5]] = False
     other_touched[np.flatnonzero(batch.touched)[1:5]] = True
-    count = ppo.rows_of(touched, other_touched, rows)
-    assert rows[:count].tolist() == [16 * s + c for s in np.flatnonzero(batch.touched) for c in range(16)]
-    assert not touched.any() and not other_touched.any()
+    count = ppo.touched_spans(touched, other_touched, 1000, 80, spans, 2)
+    assert spans[2:count, 0].tolist() == [1000 + 16 * 80 * s for s in np.flatnonzero(batch.touched)]
+    np.testing.assert_array_equal(spans[2:count, 1] - spans[2:count, 0], 16 * 80)
+    assert not spans[:2].any() and not spans[count:].any()

@@ -2,12 +2,15 @@
 
 import contextlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from fastpong.config import Config, changed, make_config
 from fastpong.games import Games
+from fastpong.kernels import passes
 from fastpong.ppo import PPO
 from fastpong.reinforce import Reinforce
 from fastpong.trainer import Trainer
@@ -76,12 +79,57 @@ def test_ppo_learns_every_so_many_steps_from_all_of_them() -> None:
         assert 3e-3 / 1.1**2 <= statistics["learning_rate"] <= 3e-3
 
 
-@pytest.mark.parametrize(("kl", "passes"), [(1e-12, 1), (10.0, 3), (0.0, 3)])
-def test_a_pass_that_has_moved_the_policy_too_far_is_the_last(kl: float, passes: int) -> None:
+@pytest.mark.parametrize(("kl", "number"), [(1e-12, 1), (10.0, 3), (0.0, 3)])
+def test_a_pass_that_has_moved_the_policy_too_far_is_the_last(kl: float, number: int) -> None:
     config = changed(small("fast"), {"kl": kl})
     with after_41_steps(config) as trainer:
         trainer.learner.learn(trainer.rollout, trainer.tally)
-        assert trainer.learner.updates == passes * 5
+        assert trainer.learner.updates == number * 5
+
+
+@pytest.mark.parametrize("share", [1.0, 0.4])
+def test_two_threads_that_meet_learn_what_one_does(share: float) -> None:
+    config = changed(
+        small("fast"), {"pass_share": share, "minibatch": 31}
+    )  # so that halves differ, and the last is short
+    with after_41_steps(config) as trainer, ThreadPoolExecutor(1) as pool:
+        learner, weights = trainer.learner, trainer.policy.weights
+        assert isinstance(learner, PPO)
+        before, learned = weights.copy(), []
+        for other in (pool, None, pool):
+            learner.close()
+            weights[:] = before
+            learner = trainer.learner = PPO(config, trainer.policy)
+            learner.adam.pool = other
+            assert learner.adam.together == (other is not None)
+            trainer.rollout.begins[:] = 0
+            learner.learn(trainer.rollout, trainer.tally)
+            assert learner.updates == 3 * 6
+            learned.append({"weights": weights.copy(), **learner.state(), **learner.statistics})
+        learner.close()
+        for name in learned[0]:
+            np.testing.assert_array_equal(learned[1][name], learned[0][name], name)
+            np.testing.assert_array_equal(learned[2][name], learned[0][name], name)
+        assert not np.array_equal(weights, before)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_thread_does_not_wait_for_one_that_fails(which: int) -> None:
+    with after_41_steps(small("fast")) as trainer, ThreadPoolExecutor(1) as pool:
+        assert isinstance(trainer.learner, PPO)
+        adam = trainer.learner.adam
+        adam.pool = pool
+
+        def work(half: int, place: npt.NDArray[np.int64]) -> bool:
+            if half == which:
+                raise KeyboardInterrupt
+            arrived.append(passes.meet(place, half, 1))
+            return True
+
+        arrived: list[bool] = []
+        with pytest.raises(KeyboardInterrupt):
+            adam.meeting(work)
+        assert arrived == [False]
 
 
 @pytest.mark.parametrize("preset", ["fast", "karpathy"])

@@ -193,7 +193,8 @@ def find_runs(
             count += different[i] != 0
         for n in range(count):
             i = words[n]
-            bits0 = bits1 = bits2 = bits3 = 0  # one for each set pixel of a column, the lowest for the uppermost
+            # One for each set pixel of a column, the lowest for the uppermost.
+            bits0 = bits1 = bits2 = bits3 = np.int64(0)
             for row in range(RUN):
                 word = block[row, i]
                 bits0 |= _SET[word & _BYTE] << row

@@ -22,8 +22,8 @@ _FOLDER = cache_folder()
 _NUMBA: Any = numba.config
 
 
-def _compiled(function: F, fastmath: bool | set[str]) -> F:
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
+def _compiled(function: F, fastmath: bool | set[str], inline: str = "never") -> F:
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "inline": inline}
     before = _NUMBA.CACHE_DIR
     _NUMBA.CACHE_DIR = _FOLDER  # Numba asks for it here and now; what others compile is kept where it was
     try:
@@ -44,3 +44,8 @@ def kernel(function: F) -> F:
 def reassociated(function: F) -> F:
     """Compile with reordered float sums and fused multiply-adds."""
     return _compiled(function, {"reassoc", "contract", "nsz"})
+
+
+def inlined(function: F) -> F:
+    """Compile with strict IEEE arithmetic, into what calls it: to link many kernels once more takes seconds."""
+    return _compiled(function, False, "always")

@@ -32,35 +32,34 @@ def rmsprop(
 
 
 @reassociated
-def adam_rows(
-    weights: F32,  # (rows, n) in and out
-    gradient: F32,  # (rows, n) in; out: zeros in the rows that were used
-    other: F32,  # (rows, n) the same: what is to be added to the gradient
-    mean: F32,  # (rows, n) in and out: running mean of the gradient
-    square: F32,  # (rows, n) in and out: running mean of the squared gradient
-    rows: npt.NDArray[np.int64],  # (≥ count,) the rows to change
-    count: int,
+def adam(
+    weights: F32,  # (any,) in and out
+    gradient: F32,  # (any,) in; out: zeros where it was used
+    other: F32,  # (any,) the same: what is to be added to the gradient
+    mean: F32,  # (any,) in and out: running mean of the gradient
+    square: F32,  # (any,) in and out: running mean of the squared gradient
+    spans: npt.NDArray[np.int64],  # (n, 2) begins and ends of what is to be changed
+    first: int,
+    last: int,  # the spans first … last − 1 are this call's
     learning_rate: float,
     beta_1: float,
     beta_2: float,
     epsilon: float,
     step: int,  # 1 for the first step
 ) -> None:
-    """Step uphill with Adam in some rows only; the others keep weights and means.
+    """Step uphill with Adam in some spans only; the rest keeps weights and means.
 
-    Kingma and Ba, "Adam", 2015, algorithm 1. Unlike there a row that a minibatch does not touch does not move:
-    of 12 800 rows a minibatch of 1024 samples touches about 3400, and Pong has pixels that are never set.
+    Kingma and Ba, "Adam", 2015, algorithm 1. Unlike there, weights that a minibatch does not touch do not move: Pong
+    has pixels that are never set.
     """
     b1, b2 = np.float32(beta_1), np.float32(beta_2)
     rate = np.float32(learning_rate / (1.0 - beta_1**step))
     root = np.float32(1.0 / np.sqrt(1.0 - beta_2**step))
     eps, one = np.float32(epsilon), np.float32(1.0)
-    for i in range(count):
-        w, m, v = weights[rows[i]], mean[rows[i]], square[rows[i]]
-        part, rest = gradient[rows[i]], other[rows[i]]
-        for j in range(w.shape[0]):
-            g = part[j] + rest[j]
-            m[j] = b1 * m[j] + (one - b1) * g
-            v[j] = b2 * v[j] + (one - b2) * g * g
-            w[j] += rate * m[j] / (root * np.sqrt(v[j]) + eps)
-            part[j] = rest[j] = np.float32(0.0)
+    for i in range(first, last):
+        for j in range(spans[i, 0], spans[i, 1]):
+            g = gradient[j] + other[j]
+            mean[j] = b1 * mean[j] + (one - b1) * g
+            square[j] = b2 * square[j] + (one - b2) * g * g
+            weights[j] += rate * mean[j] / (root * np.sqrt(square[j]) + eps)
+            gradient[j] = other[j] = np.float32(0.0)

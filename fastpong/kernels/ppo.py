@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fastpong.kernels import convolution
 from fastpong.kernels.aligned import new_matrix
-from fastpong.kernels.jit import kernel, reassociated
+from fastpong.kernels.jit import inlined, kernel, reassociated
 from fastpong.kernels.noise import choose, uniform
 from fastpong.kernels.sites import SITES, list_sites
 from fastpong.kernels.tiles import CHANNELS
@@ -218,7 +218,7 @@ def _loss_gradient(
             grad[j] = grad[j] if unit[j] > 0.0 else np.float32(0.0)
 
 
-@reassociated
+@inlined
 def clipped_gradient(
     bounds: I64,  # see sites.list_sites, here and in the next three
     sites: I16,
@@ -292,17 +292,18 @@ def merge(
 
 
 @kernel
-def rows_of(
-    touched: npt.NDArray[np.bool_],  # (442,) in; out: all False
-    other_touched: npt.NDArray[np.bool_],  # (442,) the same
-    rows: I64,  # (7072,) out: the rows of `w1` that belong to the touched sites
+def touched_spans(
+    touched: npt.NDArray[np.bool_],  # (442,)
+    other_touched: npt.NDArray[np.bool_],  # (442,)
+    begin: int,  # where `w1` begins among all weights
+    hidden: int,  # its columns
+    spans: I64,  # (≥ count + 442, 2) out from `count` on: begin and end of each touched site's rows among all weights
+    count: int,
 ) -> int:
-    """List the rows of `w1` that have a gradient in either part of a minibatch, and return how many they are."""
-    count = 0
+    """List what has a gradient of `w1` in either part of a minibatch; return the end of the list."""
     for site in range(SITES + 1):
         if touched[site] or other_touched[site]:
-            for i in range(site * CHANNELS, (site + 1) * CHANNELS):
-                rows[count] = i
-                count += 1
-            touched[site] = other_touched[site] = False
+            spans[count, 0] = begin + site * CHANNELS * hidden
+            spans[count, 1] = spans[count, 0] + CHANNELS * hidden
+            count += 1
     return count
