@@ -12,7 +12,7 @@ import numpy as np
 
 from fastpong.config import Config, changed, make_config
 from fastpong.cores import usable_cores
-from fastpong.kernels import convolution, passes, value
+from fastpong.kernels import convolution, passes
 from fastpong.kernels.sites import SITES
 from fastpong.kernels.tiles import CHANNELS
 from fastpong.policy import make_policy
@@ -22,7 +22,7 @@ Learning = Literal["ppo", "critic"]
 
 _started: list["subprocess.Popen[bytes]"] = []  # they go on, for the cache's sake, when nobody waits any more
 
-_LAST: dict[Learning, Any] = {"ppo": passes.half_of_pass, "critic": value.value_gradient}
+_LAST: dict[Learning, Any] = {"ppo": passes.half_of_pass, "critic": passes.half_of_value_pass}
 
 
 def compile_apart(what: Learning) -> "subprocess.Popen[bytes] | None":

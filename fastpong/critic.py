@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from fastpong.adam import Adam, Half
 from fastpong.config import Config
-from fastpong.kernels import aligned, ppo, value
+from fastpong.kernels import aligned, passes, ppo, value
 from fastpong.kernels.sites import Listed, list_sites
 from fastpong.noise import CRITIC, stream_key
 from fastpong.policy import draw_weights, shapes, views
@@ -98,19 +98,47 @@ class Critic:
         practised = rollout.practising[rows] != 0
         learnable = (rollout.held[rows] == 0) & ~(practised & (rollout.ages[rows] < rollout.history))
         goals, known = targets.reshape(-1), learnable.reshape(-1)
-        order = rng.permutation(number * span * c.envs)
-        for start in range(0, len(order), c.minibatch):
-            steps, games = np.divmod(order[start : start + c.minibatch], c.envs)
-            mine = (games >= self.games.start) & (games < self.games.stop)
-            picks = (steps + steps // span)[mine] * count + games[mine] - self.games.start
-            picks = picks[known[picks]]
-            size = len(steps) if c.local_steps == 1 else max(1, len(picks))
-            self._step(rollout, listed, samples, goals, picks, size, learning_rate)
+        size = number * span * c.envs
+        steps, games = np.divmod(rng.permutation(size), c.envs)
+        picks = (steps + steps // span) * count + games - self.games.start
+        wanted = (games >= self.games.start) & (games < self.games.stop)
+        wanted[wanted] = known[picks[wanted]]
+        minibatch = (np.arange(size) // c.minibatch)[wanted]
+        parts = -(-size // c.minibatch)
+        sizes = np.minimum(c.minibatch, size - c.minibatch * np.arange(parts))
+        if c.local_steps > 1:
+            sizes = np.maximum(1, np.bincount(minibatch, minlength=parts))
+        picks, ends = picks[wanted], np.searchsorted(minibatch, np.arange(parts + 1))
+        if self.adam.together:
+            self._pass(rollout, listed, samples, goals, picks, ends, sizes, learning_rate)
+        else:
+            for part, stand_for in zip(np.split(picks, ends[1:-1]), sizes.tolist(), strict=True):
+                self._step(rollout, listed, samples, goals, part, stand_for, learning_rate)
         if c.local_steps > 1 and self.ranks.size > 1:
             self.adam.average()
             self.ranks.sum(self._mean)
             self._mean /= np.float32(self.ranks.size)
         self.batches += 1
+
+    def _pass(
+        self, rollout: Rollout, listed: Listed, samples: I64, goals: F32, picks: I64, ends: I64, sizes: Any,
+        learning_rate: float,
+    ) -> None:  # fmt: skip
+        """Take the steps of `_step` for all minibatches: the picks of number b are ``picks[ends[b]:ends[b + 1]]``."""
+        c, adam, names = self.config, self.adam, ("kernel", "bias", "w1", "w2")
+
+        def work(which: int, place: I64) -> bool:
+            half, other = adam.halves[which], adam.halves[1 - which]
+            return passes.half_of_value_pass(
+                which, place, listed, samples, picks, ends, 1.0 / sizes, rollout.games, rollout.ages.reshape(-1),
+                rollout.actions.reshape(-1), goals, tuple(self._arrays[name] for name in names),
+                tuple(half.arrays[name] for name in names), half.touched, other.touched, adam.buffers, adam.few,
+                adam.w1_begin, c.past_actions, c.actions, learning_rate, c.adam_beta_1, c.adam_beta_2, c.adam_epsilon,
+                adam.updates, c.critic_decay, self._mean,
+            )  # fmt: skip
+
+        adam.meeting(work)
+        adam.updates += len(sizes)
 
     def _step(
         self, rollout: Rollout, listed: Listed, samples: I64, goals: F32, picks: I64, size: int, learning_rate: float

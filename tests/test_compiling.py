@@ -42,7 +42,7 @@ APART = """
 import os
 from fastpong.compiling import compile_apart
 from fastpong.config import changed, make_config
-from fastpong.kernels import passes, value
+from fastpong.kernels import passes
 from fastpong.policy import make_policy
 from fastpong.ppo import PPO
 
@@ -60,7 +60,7 @@ if __name__ == "__main__":
         learner = PPO(config, make_policy(config))
         learner.warm_up()
         learner.warm_up_critic()
-        for kernel in passes.half_of_pass, value.value_gradient:
+        for kernel in passes.half_of_pass, passes.half_of_value_pass:
             stats = kernel.stats
             assert sum(stats.cache_hits.values()) == 1 and not stats.cache_misses, stats
 """

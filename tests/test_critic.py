@@ -1,5 +1,7 @@
 """The critic on real steps: it learns what comes, from what is remembered, and its state is complete."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 
 from fastpong.config import Config, changed, make_config
@@ -39,6 +41,26 @@ def test_it_remembers_so_many_batches_and_then_judges() -> None:
             assert critic.batches == batch - 1 and critic.ready == (batch > 3)
             assert int(rollout.begins[0]) == rollout.history + rows
             assert rollout.rows == int(rollout.begins[0]) + 1
+
+
+def test_two_threads_that_meet_learn_what_one_does() -> None:
+    config = changed(small(critic=2), {"minibatch": 31, "critic_visits": 3.0})
+    with Games(4, 1, actions=3) as games, ThreadPoolExecutor(1) as pool:
+        trainer = Trainer(config, games)
+        trainer.start()
+        play(trainer, 4)
+        states = []
+        for threads in (pool, None):
+            critic = Critic(config, Alone(), range(4), threads)
+            assert critic.adam.together == (threads is not None)
+            for _ in range(2):
+                critic.learn(trainer.rollout, 0.97, 1e-3)
+            assert critic.adam.updates > 2
+            states.append(critic.state())
+        for name, array in states[0].items():
+            np.testing.assert_array_equal(states[1][name], array, name)
+        fresh = Critic(config, Alone(), range(4), None).state()
+        assert not np.array_equal(fresh["critic_means"], states[0]["critic_means"])
 
 
 def test_its_targets_are_those_of_plain_loops() -> None:

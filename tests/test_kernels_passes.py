@@ -9,7 +9,7 @@ from fastpong.kernels.passes import GONE, meet
 
 
 def test_nobody_is_a_meeting_ahead() -> None:
-    place, came = np.zeros((2, 8), np.int64), []
+    place, came = np.zeros((2, 8), np.int64), list[int]()
 
     def take_part(which: int) -> None:
         for number in range(1, 200):

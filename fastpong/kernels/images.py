@@ -149,7 +149,7 @@ def observe(
 
 @kernel
 def _runs_of(
-    bits: int,  # the set pixels of a column of 8, the lowest bit for the uppermost
+    bits: Any,  # the set pixels of a column of 8, the lowest bit for the uppermost
     position: int,  # of the uppermost, row · 80 + column
     runs: I32,  # see find_runs
     at: int,

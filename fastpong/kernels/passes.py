@@ -1,4 +1,4 @@
-"""A whole pass of PPO on two threads that meet in compiled code: to meet in Python costs a seventh of the update.
+"""A whole pass on two threads that meet in compiled code: to meet in Python costs a seventh of the update.
 
 Each thread adds up one half of every minibatch, waits for the other, takes Adam's step in its half of the rows, and
 waits again. Such a wait is some microseconds, for which a thread that sleeps would not wake up in time; if it takes
@@ -15,10 +15,11 @@ from numba import types
 from numba.core import config as numba_config
 from numba.extending import intrinsic
 
-from fastpong.kernels.jit import kernel
+from fastpong.kernels.jit import inlined, kernel
 from fastpong.kernels.optimiser import adam
 from fastpong.kernels.ppo import clipped_gradient, touched_spans
 from fastpong.kernels.sites import SITES
+from fastpong.kernels.value import value_gradient
 
 F32 = npt.NDArray[np.float32]
 I64 = npt.NDArray[np.int64]
@@ -94,6 +95,50 @@ def meet(
             _give_way()
 
 
+@inlined
+def step_of_half(
+    which: int,
+    place: I64,  # see meet
+    number: int,  # of this minibatch in the pass, from 0 on
+    touched: Flags,  # (442,) of this half; out: False
+    other_touched: Flags,  # (442,) of the other half
+    buffers: Any,  # all weights, the gradients of both halves, mean, square, see optimiser.adam
+    spans: I64,  # (n + 442, 2) the first n are begins and ends of all weights but w1; the rest is written here
+    few: int,  # n
+    w1_begin: int,
+    hidden: int,  # columns of w1
+    learning_rate: float,
+    beta_1: float,
+    beta_2: float,
+    epsilon: float,
+    updates: int,  # steps of the optimiser before this pass
+) -> bool:
+    """Take Adam's step in this half of the weights, once both gradients are there; False if the other has gone."""
+    if not meet(place, which, 2 * number + 1):
+        return False
+    count = touched_spans(touched, other_touched, w1_begin, hidden, spans, few)
+    middle = (few + count + 1) // 2  # the few are for the first half
+    begin, end = (0, middle) if which == 0 else (middle, count)
+    adam(
+        buffers[0], buffers[1], buffers[2], buffers[3], buffers[4], spans, begin, end,
+        learning_rate, beta_1, beta_2, epsilon, updates + number + 1,
+    )  # fmt: skip
+    if not meet(place, which, 2 * number + 2):
+        return False
+    for site in range(len(touched)):
+        touched[site] = False
+    return True
+
+
+@inlined
+def _spans(few: I64) -> I64:
+    """Return room for the spans of a minibatch, which begins with these."""
+    spans = np.empty((len(few) + SITES + 1, 2), np.int64)
+    for i in range(len(few)):  # loops, since expressions of arrays take longer to compile
+        spans[i, 0], spans[i, 1] = few[i, 0], few[i, 1]
+    return spans
+
+
 @kernel
 def half_of_pass(
     which: int,  # 0 or 1: this half, and this thread
@@ -125,9 +170,7 @@ def half_of_pass(
     updates: int,  # steps of the optimiser before this pass
 ) -> bool:
     """Take one half's part in a pass over a batch; False if the other half's thread has gone."""
-    samples, spans = np.empty(len(picks), np.int64), np.empty((len(few) + SITES + 1, 2), np.int64)
-    for i in range(len(few)):  # loops, since expressions of arrays take longer to compile
-        spans[i, 0], spans[i, 1] = few[i, 0], few[i, 1]
+    samples, spans = np.empty(len(picks), np.int64), _spans(few)
     for i in range(len(picks)):
         samples[i] = first + picks[i]
     for b in range(len(ends) - 1):
@@ -140,17 +183,64 @@ def half_of_pass(
             clip_high, entropy_weight, value_weight, scales[b], gradient[0], gradient[1], gradient[2], gradient[3],
             touched, statistics,
         )  # fmt: skip
-        if not meet(place, which, 2 * b + 1):
+        if not step_of_half(
+            which, place, b, touched, other_touched, buffers, spans, len(few), w1_begin, weights[2].shape[1],
+            learning_rate, beta_1, beta_2, epsilon, updates,
+        ):  # fmt: skip
             return False
-        count = touched_spans(touched, other_touched, w1_begin, weights[2].shape[1], spans, len(few))
-        middle = (len(few) + count + 1) // 2  # the few are for the first half
-        begin, end = (0, middle) if which == 0 else (middle, count)
-        adam(
-            buffers[0], buffers[1], buffers[2], buffers[3], buffers[4], spans, begin, end,
-            learning_rate, beta_1, beta_2, epsilon, updates + b + 1,
+    return True
+
+
+@kernel
+def half_of_value_pass(
+    which: int,  # 0 or 1: this half, and this thread
+    place: I64,  # see meet; 0 at the beginning
+    listed: Any,  # (bounds, sites, run_bounds, moves), see sites.list_sites
+    samples: I64,  # (listed,) what was listed, as indices into ages and actions
+    picks: I64,  # (m,) the samples of all minibatches, as indices into what was listed
+    ends: I64,  # (minibatches + 1,) those of minibatch b are picks[ends[b] : ends[b + 1]]
+    scales: npt.NDArray[np.float64],  # (minibatches,) weight of a sample: 1 / size of its minibatch
+    games: int,
+    ages: I64,  # (rows · games,)
+    actions: Any,  # (rows · games,)
+    targets: F32,  # (listed,) what the values should have been
+    weights: Any,  # (kernel, bias, w1, w2) as for value.value_gradient
+    gradient: Any,  # the same for this half's gradient, all 0; out: 0 again
+    touched: Flags,  # as for half_of_pass, here and in the next four
+    other_touched: Flags,
+    buffers: Any,
+    few: I64,
+    w1_begin: int,
+    past: int,
+    choices: int,
+    learning_rate: float,
+    beta_1: float,
+    beta_2: float,
+    epsilon: float,
+    updates: int,  # steps of the optimiser before this pass
+    decay: float,  # of the running mean of all weights
+    means: F32,  # (any,) in and out: this mean
+) -> bool:
+    """Take one half's part in the critic's pass over its minibatches; False if the other half's thread has gone."""
+    own, spans = np.empty(len(picks), np.int64), _spans(few)
+    for i in range(len(picks)):
+        own[i] = samples[picks[i]]
+    for b in range(len(ends) - 1):
+        middle = (ends[b] + ends[b + 1] + 1) // 2
+        begin, end = (ends[b], middle) if which == 0 else (middle, ends[b + 1])
+        value_gradient(
+            listed[0], listed[1], listed[2], listed[3], picks[begin:end], ages, games, actions, own[begin:end],
+            weights[0], weights[1], weights[2], weights[3], past, choices, targets, scales[b],
+            gradient[0], gradient[1], gradient[2], gradient[3], touched,
         )  # fmt: skip
-        if not meet(place, which, 2 * b + 2):
+        if not step_of_half(
+            which, place, b, touched, other_touched, buffers, spans, len(few), w1_begin, weights[2].shape[1],
+            learning_rate, beta_1, beta_2, epsilon, updates,
+        ):  # fmt: skip
             return False
-        for site in range(len(touched)):
-            touched[site] = False
+        # No weight changes before the next meeting. At first the mean is that of all weights so far.
+        share, middle = np.float32(max(1.0 - decay, 1.0 / (updates + b + 1))), len(means) // 2
+        begin, end = (0, middle) if which == 0 else (middle, len(means))
+        for i in range(begin, end):
+            means[i] += share * (buffers[0][i] - means[i])
     return True

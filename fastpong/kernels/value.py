@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from fastpong.kernels import convolution
 from fastpong.kernels.aligned import new_matrix
-from fastpong.kernels.jit import reassociated
+from fastpong.kernels.jit import inlined, reassociated
 
 F32 = npt.NDArray[np.float32]
 I16 = npt.NDArray[np.int16]
@@ -55,7 +55,7 @@ def values_of(
         values[picks[m]] = _value(hidden[m], w2)
 
 
-@reassociated
+@inlined
 def value_gradient(
     bounds: I64,  # as for values_of, here and in the next twelve
     sites: I16,
