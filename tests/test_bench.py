@@ -1,6 +1,7 @@
 import contextlib
 import importlib.util
 
+from bench import learner
 from fastpong.bench import NAMES, _train, bench, table
 from fastpong.config import make_config
 from fastpong.trainer import STAGES
@@ -33,3 +34,9 @@ def test_training_is_measured_with_its_critic_as_well() -> None:
 def test_only_what_is_asked_for_is_measured() -> None:
     results = bench(make_config("karpathy", {"envs": 2, "batch_games": 1, "hidden": 8}), 1, 0.05, 1, ("limit", "train"))
     assert set(results["rounds"]) == set(results["ratios"]) == {"limit", "train"}
+
+
+def test_the_learner_is_measured_and_its_gradient_is_the_dense_one() -> None:
+    found = learner.measure(hidden=16, rounds=1)
+    assert {"all of the gradient", "Adam", "update, 1 thread", "dense NumPy", "dense / sparse"} <= found.keys()
+    assert all(value > 0 for value in found.values())
