@@ -57,9 +57,12 @@ def adam(
     root = np.float32(1.0 / np.sqrt(1.0 - beta_2**step))
     eps, one = np.float32(epsilon), np.float32(1.0)
     for i in range(first, last):
-        for j in range(spans[i, 0], spans[i, 1]):
-            g = gradient[j] + other[j]
-            mean[j] = b1 * mean[j] + (one - b1) * g
-            square[j] = b2 * square[j] + (one - b2) * g * g
-            weights[j] += rate * mean[j] / (root * np.sqrt(square[j]) + eps)
-            gradient[j] = other[j] = np.float32(0.0)
+        part = slice(spans[i, 0], spans[i, 1])
+        # Views, so that no index can be negative: Numba's loops over those that could are not vectorised.
+        w, m, v, mine, others = weights[part], mean[part], square[part], gradient[part], other[part]
+        for j in range(len(w)):
+            g = mine[j] + others[j]
+            m[j] = b1 * m[j] + (one - b1) * g
+            v[j] = b2 * v[j] + (one - b2) * g * g
+            w[j] += rate * m[j] / (root * np.sqrt(v[j]) + eps)
+            mine[j] = others[j] = np.float32(0.0)

@@ -240,7 +240,8 @@ def half_of_value_pass(
             return False
         # No weight changes before the next meeting. At first the mean is that of all weights so far.
         share, middle = np.float32(max(1.0 - decay, 1.0 / (updates + b + 1))), len(means) // 2
-        begin, end = (0, middle) if which == 0 else (middle, len(means))
-        for i in range(begin, end):
-            means[i] += share * (buffers[0][i] - means[i])
+        own_part = slice(0, middle) if which == 0 else slice(middle, len(means))
+        mean, now = means[own_part], buffers[0][own_part]
+        for i in range(len(mean)):
+            mean[i] += share * (now[i] - mean[i])
     return True
