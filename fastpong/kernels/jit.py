@@ -1,8 +1,8 @@
-"""The two ways of compiling a kernel, chosen in one place.
+"""The ways of compiling a kernel, chosen in one place.
 
 `kernel` keeps IEEE order: what it sums, it sums in the order that is written. `reassociated` lets LLVM reorder
 float sums and fuse multiply-adds, which a vectorised dot product needs; nothing else of "fast math" is allowed,
-so infinities and NaN stay what they are.
+so infinities and NaN stay what they are. `inlined` is `kernel` for what only large kernels call.
 
 Compiled kernels are kept in `cache.cache_folder`, or where else Numba finds a place. Where none can be written (a
 read-only install without a home) every start compiles again; `fastpong doctor` tells.

@@ -1,4 +1,4 @@
-"""A whole pass on two threads that meet in compiled code: to meet in Python costs a seventh of the update.
+"""A whole pass on two threads that meet in compiled code: to meet in Python costs a tenth to a fifth of it.
 
 Each thread adds up one half of every minibatch, waits for the other, takes Adam's step in its half of the rows, and
 waits again. Such a wait is some microseconds, for which a thread that sleeps would not wake up in time; if it takes
