@@ -1,11 +1,12 @@
 """The learner of preset fast: µs per sample and epoch, by stage, and against dense NumPy and PyTorch (if installed).
 
-    python bench/learner.py [--hidden 64 192] [--rounds 7] [--json]
+    python bench/learner.py [--hidden 64 192] [--skip 0] [--rounds 7] [--json]
 
-The samples are steps of 64 real games with drawn actions. *update* is a whole `PPO.learn` over 64 × 128 steps: all
-passes, the optimiser and the bookkeeping, divided by samples and passes; with one thread and with one per core (at most
-two). The stages are those of one half of a minibatch, on one thread. The dense gradient is the same one (checked), for
-one minibatch, with one BLAS thread. Medians of rounds in turns.
+The samples are steps of 64 real games with drawn actions, after the first `--skip` steps of each: the longer they have
+played, the less alike they are. *update* is a whole `PPO.learn` over 64 × 128 steps: the list of views, all passes, the
+optimiser and the bookkeeping, divided by samples and passes; with one thread and with one per core (at most two). The
+stages are those of minibatches, both halves one after the other, on one thread. The dense gradient is the same one
+(checked), for 128 samples, with one BLAS thread. Medians of rounds in turns.
 """
 
 import argparse
@@ -23,7 +24,7 @@ import numpy.typing as npt
 F32 = npt.NDArray[np.float32]
 
 
-def played(hidden: int) -> Any:
+def played(hidden: int, skip: int) -> Any:
     """Play 64 games until a batch is complete, and return the trainer; its games are closed."""
     from fastpong.config import make_config
     from fastpong.games import Games
@@ -33,6 +34,10 @@ def played(hidden: int) -> Any:
     with Games(config.envs, None, 1, actions=config.actions) as games:
         trainer = Trainer(config, games)
         trainer.start()
+        for _ in range(skip):
+            trainer.advance()
+            trainer.rollout.begins[:] = trainer.rollout.rows - 1
+            trainer.rollout.drop_used()
         while not trainer.learner.due(trainer.rollout, trainer.tally):
             trainer.advance()
     return trainer
@@ -126,82 +131,136 @@ def timed(work: Callable[[], Any]) -> float:
     return time.perf_counter() - began
 
 
-def measure(hidden: int, rounds: int) -> dict[str, Any]:
+def first_pass(trainer: Any) -> tuple[Any, ...]:
+    """Learn from the batch once, and return the arguments of `passes.half_of_pass` in its first pass."""
+    from fastpong.kernels import passes as over_batch
+
+    passes: Any = over_batch
+    given: list[tuple[Any, ...]] = []
+    kernel = passes.half_of_pass
+
+    def note(*arguments: Any) -> Any:
+        if not given:
+            over = arguments[5]
+            kept = over._replace(**{name: getattr(over, name).copy() for name in ("places", "bounds", "rows", "kinds")})
+            given.append((*arguments[:5], kept, *arguments[6:]))
+        return kernel(*arguments)
+
+    passes.half_of_pass = note
+    try:
+        trainer.learner.learn(trainer.rollout, trainer.tally)
+    finally:
+        passes.half_of_pass = kernel
+    return given[0]
+
+
+def measure(hidden: int, skip: int, rounds: int) -> dict[str, Any]:
     """Measure all of it for one width."""
     from fastpong.cores import usable_cores
     from fastpong.kernels import convolution as conv
     from fastpong.kernels import optimiser as adam
-    from fastpong.kernels import ppo as clipped
-    from fastpong.kernels.sites import SITES, group_by_site, list_sites
+    from fastpong.kernels import passes as over_batch
+    from fastpong.kernels.meeting import ALONE
+    from fastpong.kernels.ppo import clipped_gradient
+    from fastpong.kernels.sites import deal
+    from fastpong.minibatch import views_of
 
-    optimiser: Any = adam  # their arguments are unpacked from lists
-    ppo: Any = clipped
-    trainer = played(hidden)
+    passes: Any = over_batch  # its arguments are unpacked from lists, and some of its parts are used alone
+    optimiser: Any = adam
+    trainer = played(hidden, skip)
     rollout, learner, config = trainer.rollout, trainer.learner, trainer.config
-    arrays = trainer.policy.arrays
-
-    def flat(name: str) -> Any:
-        return getattr(rollout, name).reshape(-1)
-
-    arrays["w1"][7057:] = 0.0
-    rng, begin, rows = np.random.default_rng(0), int(rollout.begins[0]), rollout.rows - 1
-    steps = np.arange(begin * 64, rows * 64)
-    shown = (rollout.items, flat("starts"), flat("lengths"), flat("ages"), 64, steps, config.frames)
-    listed = list_sites(*shown)
-    samples = rng.choice(steps, config.minibatch, replace=False)
-    half = samples[: config.minibatch // 2]
-    values: Any = [rng.standard_normal(rollout.starts.size).astype(np.float32) for _ in range(2)]
-    ones = np.ones(rollout.starts.size, np.float32)
-    gradients = {name: np.zeros_like(array) for name, array in arrays.items()}
-    touched, sums = np.zeros(SITES + 1, np.bool_), np.zeros(4)
-
-    def gradient(part: npt.NDArray[np.int64]) -> None:
-        ppo.clipped_gradient(
-            *listed, part - steps[0], flat("ages"), 64, flat("actions"), flat("log_probs"), *values,
-            ones, flat("planned"), part, *arrays.values(), config.past_actions, config.clip, config.clip_high,
-            config.entropy, config.value_weight, 1.0 / len(part), *gradients.values(), touched, sums,
-        )  # fmt: skip
+    arrays, begin = trainer.policy.arrays, int(rollout.begins[0])
+    arrays["w1"][conv.FACTS + 1 :] = 0.0
+    before = trainer.policy.weights.copy()
+    pools = {1: None, min(2, usable_cores()): learner.adam.pool}
+    learner.adam.pool = None
+    arguments = first_pass(trainer)
+    views, over, steps, games, past = arguments[4:9]
+    objective, weights, gradients, touched, sums, settings = arguments[9:]
+    settings = settings._replace(apply=False)
+    trainer.policy.weights[:] = before
+    rng, samples = np.random.default_rng(0), over.samples[over.ends[0] : over.ends[1]]
+    for name in ("advantages", "targets"):
+        array = getattr(steps, name)
+        array[:] = rng.standard_normal(len(array)).astype(np.float32)
+    steps.importance[:] = 1.0
+    place, minibatches = np.zeros((2, 8), np.int64), len(over.ends) - 1
 
     few = samples[:128]
     dense = Dense(arrays, images_of(rollout, few, config.frames))
-    picked: Any = [flat("actions")[few].astype(np.int64), flat("log_probs")[few], values[0][few], values[1][few]]
+    picked: Any = [steps.actions[few].astype(np.int64), *(getattr(steps, name)[few] for name in (
+        "log_probs", "advantages", "targets"))]  # fmt: skip
 
     def densely() -> tuple[F32, F32, F32]:
         return dense.gradient(lambda outputs: slopes_of(config, outputs, *picked))
 
-    gradient(few)
-    for name, wanted in zip(("kernel", "w1", "w2"), densely(), strict=True):
-        found = gradients[name].reshape(-1, 64) if name == "kernel" else gradients[name]
-        found = found[:7056] if name == "w1" else found[:, :-1] if name == "w2" else found
-        np.testing.assert_allclose(found, wanted, atol=2e-3 * np.abs(wanted).max())
+    listed = over.picks[:128]
+    places = np.full(len(over.places), -1)
+    places[listed] = np.arange(128)
+    part = over._replace(
+        picks=listed, ends=np.array([0, 128]), scales=np.full(1, 1 / 128), samples=few, places=places,
+        bounds=np.zeros((2, over.bounds.shape[1]), np.int32), rows=over.rows.copy(), kinds=over.kinds.copy(),
+    )  # fmt: skip
+    passes.half_of_pass(
+        ALONE, place, 0, 1, views, part, steps, games, past, objective, weights, gradients, touched, sums, settings
+    )
+    found = [one + two for one, two in zip(*gradients, strict=True)]
+    for mine, wanted in zip(
+        (found[0].reshape(-1, 64), found[2][: conv.FACTS], found[3][:, :-1]), densely(), strict=True
+    ):
+        np.testing.assert_allclose(mine, wanted, atol=2e-3 * np.abs(wanted).max())
     torch_run = torch_gradient(dense, rng.standard_normal((len(few), config.actions + 1), np.float32))
 
-    picks = half - steps[0]
-    acts, groups, firsts, places, owners = conv.forward(
-        *listed, picks, flat("ages"), 64, flat("actions"), half,
-        arrays["kernel"], arrays["bias"], arrays["w1"], config.past_actions, config.actions,
-    )[1:]  # fmt: skip
-    prefix, grad_prefix = conv.new_sums(arrays["kernel"]), conv.new_sums(arrays["kernel"])
-    grad_bias = gradients["bias"]
-    units, spare = np.zeros((len(half), hidden), np.float32), acts.copy()
-    grads = rng.standard_normal(units.shape).astype(np.float32) * (rng.random(units.shape) < 0.33)
-    moved = listed[2:]
-    owned = (flat("ages"), flat("actions"), 64, half, config.past_actions, config.actions, groups, owners)
-    means: Any = [np.zeros(arrays["w1"].size, np.float32) for _ in range(4)]
-    everything = np.array([[0, arrays["w1"].size]])
+    rooms = [passes._room_of(half, views, weights) for half in (0, 1)]
+    rates, room = optimiser.rates_of(0.0, 0.9, 0.999, 1e-5, 9), over
+    means: Any = [np.zeros(arrays["w1"].size, np.float32) for _ in range(3)]
+    shown = np.arange(begin * games, rollout.rows * games)
+
+    def deal_all() -> None:
+        for own in rooms:
+            deal(views, own.first, own.last, room.places, room.bounds, room.rows, room.kinds)
+
+    def contribute() -> None:
+        for b in range(minibatches):
+            for half in (0, 1):
+                passes._contribute(half, b, rooms[half], views, room, weights)
+
+    def outputs() -> None:
+        for b in range(minibatches):
+            chosen = over.samples[over.ends[b] : over.ends[b + 1]]
+            hidden = passes._complete(
+                slice(0, len(chosen)), chosen, steps.ages, steps.actions, games, past, config.actions, room, weights.w1
+            )
+            clipped_gradient(
+                hidden, chosen, steps, weights.w2, objective, over.scales[b], gradients[0].w2,
+                room.grad_hidden[: len(chosen)], sums[0],
+            )  # fmt: skip
+            conv.facts_gradient(
+                steps.ages, steps.actions, games, chosen, past, config.actions, room.grad_hidden[: len(chosen)],
+                gradients[0].w1,
+            )  # fmt: skip
+
+    def go_back() -> None:
+        for b in range(minibatches):
+            for half in (0, 1):
+                passes._go_back(half, b, rooms[half], views, room, weights, gradients, touched, settings, rates)
+
+    def gradient() -> None:
+        for b in range(minibatches):
+            passes.half_of_pass(
+                ALONE, place, b, b + 1, views, room, steps, games, past, objective, weights, gradients, touched, sums,
+                settings,
+            )  # fmt: skip
+
     stages: dict[str, tuple[Callable[[], Any], int]] = {
-        "list of sites, once for all passes": (lambda: list_sites(*shown), len(steps)),
-        "sorting by site": (lambda: group_by_site(*listed[:2], picks, groups, firsts, places, owners), len(half)),
-        "convolution": (lambda: conv.convolve(*moved, picks, prefix, arrays["bias"], firsts, places, spare), len(half)),
-        "hidden layer": (lambda: conv.hidden_layer(*owned, acts, arrays["w1"], units), len(half)),
-        "its gradient": (lambda: conv.hidden_gradient(*owned, spare, arrays["w1"], grads, gradients["w1"]), len(half)),
-        "gradient of the convolution": (
-            lambda: conv.convolve_gradient(*moved, picks, firsts, places, spare, grad_prefix, grad_bias), len(half)
-        ),
-        "all of the gradient": (lambda: gradient(half), len(half)),
+        "list of views, once for all passes": (lambda: views_of(rollout, shown, config.frames), len(shown)),
+        "dealing to minibatches": (deal_all, len(over.picks)),
+        "channels and what sites contribute": (contribute, len(over.picks)),
+        "outputs and their gradient": (outputs, len(over.picks)),
+        "gradient of sites and channels": (go_back, len(over.picks)),
+        "all of the gradient": (gradient, len(over.picks)),
         "Adam": (
-            lambda: optimiser.adam(arrays["w1"].reshape(-1), *means, everything, 0, 1, 0.0, 0.9, 0.999, 1e-5, 9),
-            config.minibatch,
+            lambda: optimiser.adam(arrays["w1"].reshape(-1), *means, rates), config.minibatch
         ),
     }  # fmt: skip
 
@@ -209,21 +268,29 @@ def measure(hidden: int, rounds: int) -> dict[str, Any]:
         rollout.begins[:] = begin
         learner.learn(rollout, trainer.tally)
 
-    pools = {1: None, min(2, usable_cores()): learner.adam.pool}
     times: dict[str, list[float]] = {}
     for number in range(rounds + 1):
-        found = {name: 1e6 * timed(work) / size for name, (work, size) in stages.items()}
+        now = {name: 1e6 * timed(work) / size for name, (work, size) in stages.items()}
         for threads, pool in pools.items():
             learner.adam.pool = pool
-            found[f"update, {threads} thread{'s' * (threads > 1)}"] = 1e6 * timed(update) / len(steps) / config.epochs
-        found["dense NumPy"] = 1e6 * timed(densely) / len(few)
+            threaded = f"update, {threads} thread{'s' * (threads > 1)}"
+            now[threaded] = 1e6 * timed(update) / len(over.picks) / config.epochs
+        now["dense NumPy"] = 1e6 * timed(densely) / len(few)
         if torch_run:
-            found["PyTorch"] = 1e6 * timed(torch_run) / len(few)
-        for name, value in found.items():
+            now["PyTorch"] = 1e6 * timed(torch_run) / len(few)
+        for name, value in now.items():
             times.setdefault(name, []).extend([value] * (number > 0))
     results: dict[str, Any] = {name: statistics.median(all_of) for name, all_of in times.items()}
     ratios = [b / a for a, b in zip(times["all of the gradient"], times["dense NumPy"], strict=True)]
-    return {**results, "dense / sparse": statistics.median(ratios), "sites a sample": int(firsts[-1]) / len(half)}
+    count = len(over.samples)
+    alike = sum(
+        len(np.unique(over.kinds[over.bounds[b, s] : over.bounds[b + 1, s]]))
+        for b in range(minibatches) for s in range(over.bounds.shape[1])
+    )  # fmt: skip
+    return {
+        **results, "dense / sparse": statistics.median(ratios), "sites a sample": float(len(views.kinds) / len(shown)),
+        "… that differ in a minibatch": alike / count, "views in the batch": len(views.bounds) - 1,
+    }  # fmt: skip
 
 
 def main() -> None:
@@ -234,10 +301,11 @@ def main() -> None:
                 ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")})  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hidden", type=int, nargs="+", default=[64, 192])
+    parser.add_argument("--skip", type=int, default=0, help="steps of each game before those that are learned from")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    results = {hidden: measure(hidden, arguments.rounds) for hidden in arguments.hidden}
+    results = {hidden: measure(hidden, arguments.skip, arguments.rounds) for hidden in arguments.hidden}
     if arguments.json:
         print(json.dumps(results))
         return

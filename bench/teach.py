@@ -21,7 +21,7 @@ from bench.plan import BEGINS, SCORE_ROWS, STEPS
 from bench.planning import Node
 from fastpong.checkpoint import SHIPPED, load, load_weights
 from fastpong.config import Config, changed
-from fastpong.kernels.sites import list_sites
+from fastpong.minibatch import Minibatches, views_of
 from fastpong.policy import Policy, make_policy
 from fastpong.ppo import PPO, Lesson
 
@@ -151,13 +151,14 @@ def learn(learner: PPO, lanes: Lanes, weights: npt.NDArray[np.float32], rate: fl
     begin, end = int(rollout.begins[0]), rollout.rows
     counts = np.zeros((end, count), np.float32)
     counts[begin:] = weights
-    starts, lengths, ages = (array.reshape(-1) for array in (rollout.starts, rollout.lengths, rollout.ages))
     steps = np.arange(begin * count, end * count)
-    learnable = (counts > 0).astype(np.float32).reshape(-1)
-    lesson = Lesson(
-        rollout, list_sites(rollout.items, starts, lengths, ages, count, steps, learner.config.frames), begin * count,
-        counts.reshape(-1), rollout.values[:end].reshape(-1).copy(), learnable, learnable, rate, 0.0,
+    config = learner.config
+    minibatches = Minibatches(
+        views_of(rollout, steps, config.frames), steps, config.minibatch, -(-len(steps) // config.minibatch),
+        config.hidden,
     )  # fmt: skip
+    learnable = (counts > 0).astype(np.float32)
+    lesson = Lesson.of(rollout, minibatches, counts, rollout.values[:end].copy(), learnable, rate, 0.0)
     for _ in range(PASSES):
         learner.go_over(lesson, len(steps), rng)
     rollout.begins[:] = end

@@ -1,4 +1,4 @@
-"""A network's gradient, added up for a minibatch in two halves and over ranks, and its steps of Adam."""
+"""A network's steps of Adam: for minibatches that are worked on in two halves, on one or two threads, on all ranks."""
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpong.config import Config
-from fastpong.kernels import aligned, optimiser, passes, ppo
+from fastpong.kernels import aligned, convolution, meeting, optimiser
+from fastpong.kernels.records import Network, Optimiser
 from fastpong.kernels.sites import SITES
+from fastpong.kernels.tiles import CHANNELS
 from fastpong.policy import views
 from fastpong.ranks import Ranks
 
@@ -17,31 +19,9 @@ F32 = npt.NDArray[np.float32]
 I64 = npt.NDArray[np.int64]
 
 HALVES = 2
-"""Parts of a minibatch that are worked on at the same time, on any machine: so the sums are the same on all."""
 
-
-class Half:
-    """What one half of a minibatch adds up.
-
-    Attributes
-    ----------
-    gradient : float32 (any,)
-        Of all weights; zeros between two steps, as is all else but `sums`.
-    arrays : dict of float32
-        Views of it by the names of the weights.
-    touched : bool (442,)
-        The sites whose rows of ``w1`` have a gradient.
-    sums : float64 (4,)
-        Statistics of the samples.
-    """
-
-    def __init__(self, shapes: Mapping[str, tuple[int, ...]], size: int):
-        # The end is room for `touched`, so that one sum over the ranks does for both.
-        self.buffer = aligned.zeros(size + SITES + 1)
-        self.gradient = self.buffer[:size]
-        self.arrays = views(shapes, self.gradient)
-        self.touched = np.zeros(SITES + 1, np.bool_)
-        self.sums = np.zeros(4)
+Work = Callable[[int, I64, int, int, Optimiser], bool]
+"""Takes part in some minibatches: ``work(which, place, begin, end, optimiser)``, see `fastpong.kernels.passes`."""
 
 
 class Adam:
@@ -64,10 +44,12 @@ class Adam:
     ----------
     updates : int
         Steps so far.
-    buffers : tuple of float32 (any,)
-        All weights, the gradients of both halves, and Adam's running means of the gradient and of its square.
-    few : int64 (n, 2)
-        Begins and ends of all weights but ``w1``, which begins at ``w1_begin``.
+    network : Network
+        The weights.
+    gradients : tuple of Network
+        What either half adds up; 0 between two steps.
+    touched : bool (441,)
+        The sites that have a gradient.
     """
 
     def __init__(
@@ -80,69 +62,103 @@ class Adam:
     ):
         self.config, self.weights, self.ranks, self.pool = config, weights, ranks, pool
         self.mean, self.square = (aligned.zeros(len(weights)) for _ in range(2))
-        self.halves = [Half(shapes, len(weights)) for _ in range(HALVES)]
+        # The end is room for `touched`, so that one sum over the ranks does for both.
+        self._buffer = aligned.zeros(len(weights) + SITES)
+        self._flat = self._buffer[: len(weights)], aligned.zeros(len(weights))
+        flat = (weights, *self._flat, self.mean, self.square)
+        self.network, *gradients, self._mean, self._square = (Network(**views(shapes, array)) for array in flat)
+        self.gradients: tuple[Network, ...] = tuple(gradients)
+        self.touched = np.zeros(SITES, np.bool_)
         self.updates = 0
-        self.buffers = (weights, self.halves[0].gradient, self.halves[1].gradient, self.mean, self.square)
-        ends = np.cumsum([np.prod(shape) for shape in shapes.values()])
-        spans = dict(zip(shapes, np.stack([np.r_[0, ends[:-1]], ends], axis=1).astype(np.int64), strict=True))
-        self._hidden, self.w1_begin = shapes["w1"][1], int(spans["w1"][0])
-        self.few = np.array([span for name, span in spans.items() if name != "w1"])
-        self._spans = np.concatenate([self.few, np.zeros((SITES + 1, 2), np.int64)])
+        begin = sum(int(np.prod(shapes[name])) for name in ("kernel", "bias"))
+        # What is before and after the rows of `w1` that belong to sites.
+        self._rest = slice(0, begin), slice(begin + convolution.FACTS * shapes["w1"][1], None)
 
-    def step(self, add_up: Callable[[Half, I64], None], picks: I64, learning_rate: float) -> None:
-        """Take a step uphill, for a minibatch of which the samples `picks`, int64 (m,), are here.
+    def run(self, work: Work, number: int, learning_rate: float, after: Callable[[], None] | None = None) -> None:
+        """Take `number` steps uphill.
 
-        `add_up` adds the gradient of some of them to a half; it is called from two threads.
+        Parameters
+        ----------
+        work : callable
+            See `Work`; called from two threads if there are cores for them.
+        number : int
+            Minibatches of the pass.
+        learning_rate : float
+            The step size.
+        after : callable, optional
+            Called after each step that is not part of `work`: those that ranks take together.
         """
-        c, (first, second) = self.config, self.halves
-        self.updates += 1
-        self.both(add_up, self.halves, np.array_split(picks, HALVES))
-        if self.ranks.size > 1 and c.local_steps == 1:
-            ppo.merge(first.arrays["w1"], first.touched, second.arrays["w1"], second.touched)
-            for begin, end in self.few:
-                first.gradient[begin:end] += second.gradient[begin:end]
-                second.gradient[begin:end] = 0.0
-            flags = first.buffer[len(first.gradient) :]
-            flags[:] = first.touched
-            self.ranks.sum(first.buffer, c.wire)
-            first.touched[:] = flags > 0.0
-        few = len(self.few)
-        count = ppo.touched_spans(first.touched, second.touched, self.w1_begin, self._hidden, self._spans, few)
-        first.touched[:] = second.touched[:] = False
-
-        def change(begin: int, end: int) -> None:
-            optimiser.adam(
-                *self.buffers, self._spans, begin, end,
-                learning_rate, c.adam_beta_1, c.adam_beta_2, c.adam_epsilon, self.updates,
+        c, begin = self.config, 0
+        together = self.ranks.size > 1 and c.local_steps == 1
+        while begin < number:
+            end = number
+            if self.ranks.size > 1:
+                end = min(number, begin + c.local_steps - self.updates % c.local_steps)
+            settings = Optimiser(
+                self._mean, self._square, not together, learning_rate, c.adam_beta_1, c.adam_beta_2, c.adam_epsilon,
+                self.updates,
             )  # fmt: skip
+            self._meeting(work, begin, end, settings)
+            self.updates += end - begin
+            if together:
+                self._step(learning_rate)
+                if after:
+                    after()
+            elif c.local_steps > 1 and self.updates % c.local_steps == 0:
+                self.average()
+            begin = end
 
-        middle = (few + count + 1) // 2
-        self.both(change, [0, middle], [middle, count])
-        if c.local_steps > 1 and self.updates % c.local_steps == 0:
-            self.average()
-
-    @property
-    def together(self) -> bool:
-        """Whether a whole pass can be gone over by `meeting`: there is a core for each half, and no other rank."""
-        return self.pool is not None and self.ranks.size == 1
-
-    def meeting(self, work: Callable[[int, I64], bool]) -> None:
-        """Call ``work(which, place)`` for both halves at the same time, on threads that meet: see `kernels.passes`."""
-        place, pool = np.zeros((HALVES, 8), np.int64), self.pool
-        assert pool
+    def _meeting(self, work: Work, begin: int, end: int, settings: Optimiser) -> None:
+        """Do the work of both halves: at the same time on threads that meet, if there are cores for them."""
+        place = np.zeros((HALVES, 8), np.int64)
+        if self.pool is None:
+            work(meeting.ALONE, place, begin, end, settings)
+            return
 
         def take_part(which: int) -> bool:
             try:
-                return work(which, place)
+                return work(which, place, begin, end, settings)
             except BaseException:
-                place[which, 0] = passes.GONE
+                place[which, 0] = meeting.GONE
                 raise
 
-        other = pool.submit(take_part, 1)
+        other = self.pool.submit(take_part, 1)
         try:
             take_part(0)
         finally:
             other.result()
+
+    def _step(self, learning_rate: float) -> None:
+        """Take one step with the gradient of all ranks; each of them has that of its share of the minibatch."""
+        c, (first, second) = self.config, self._flat
+        for part in self._rest:
+            first[part] += second[part]
+            second[part] = 0.0
+        flags = self._buffer[len(first) :]
+        flags[:] = self.touched
+        self.ranks.sum(self._buffer, c.wire)
+        self.touched[:] = flags > 0.0
+        rates = optimiser.rates_of(learning_rate, c.adam_beta_1, c.adam_beta_2, c.adam_epsilon, self.updates)
+        for part in self._rest:
+            optimiser.adam(self.weights[part], first[part], self.mean[part], self.square[part], rates)
+
+        def change(begin: int, end: int) -> None:
+            optimiser.adam_where_touched(
+                self.network.w1, self.gradients[0].w1, self._mean.w1, self._square.w1, rates, self.touched, CHANNELS,
+                begin, end,
+            )  # fmt: skip
+
+        self.both(change, [0, SITES // 2], [SITES // 2, SITES])
+        self.touched[:] = False
+
+    def warm_up(self) -> None:
+        """Compile or load the kernels of steps that ranks take together; changes nothing."""
+        if self.ranks.size > 1 and self.config.local_steps == 1:
+            none = self.weights[:0]
+            rates = optimiser.rates_of(0.0, 0.5, 0.5, 1.0, 1)
+            optimiser.adam(none, none, none, none, rates)
+            w1 = self.network.w1
+            optimiser.adam_where_touched(w1, w1, w1, w1, rates, self.touched, CHANNELS, 0, 0)
 
     def average(self) -> None:
         """Give all ranks the mean of their weights and of Adam's means ("local SGD")."""

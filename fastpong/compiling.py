@@ -12,8 +12,8 @@ import numpy as np
 
 from fastpong.config import Config, changed, make_config
 from fastpong.cores import usable_cores
-from fastpong.kernels import convolution, passes
-from fastpong.kernels.sites import SITES
+from fastpong.kernels import convolution, optimiser, passes
+from fastpong.kernels.sites import SITES, Views
 from fastpong.kernels.tiles import CHANNELS
 from fastpong.policy import make_policy
 from fastpong.ppo import PPO
@@ -47,11 +47,13 @@ def compile_apart(what: Learning) -> "subprocess.Popen[bytes] | None":
 def compile_backward(config: Config) -> None:
     """Compile the backward pass, for no samples."""
     arrays = make_policy(config).arrays
-    none, one, groups = np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(SITES + 1, np.int64)
-    acts, hidden = np.zeros((0, CHANNELS), np.float32), np.zeros((0, config.hidden), np.float32)
-    convolution.backward(
-        one, none, none, none, 1, np.zeros(0, np.uint8), none, arrays["w1"], config.past_actions, config.actions, acts,
-        groups, one, none, none, hidden, arrays["kernel"], arrays["bias"], arrays["w1"], np.zeros(SITES + 1, np.bool_),
+    w1, bias, sums = arrays["w1"], arrays["bias"], np.zeros((0, CHANNELS), np.float32)
+    none, bounds, rows = np.zeros(0, np.int64), np.zeros(SITES + 1, np.int32), np.zeros(0, np.int32)
+    views = Views(bounds[:1], np.zeros(0, np.uint16), bounds, rows, rows, 0)
+    rates = optimiser.rates_of(0.0, 0.5, 0.5, 1.0, 1)
+    convolution.sites_gradient(
+        views, 0, 0, bounds[:-1], bounds[1:], rows, rows, w1, w1[:0], none, 1, sums, sums, sums, bias, w1,
+        np.zeros(SITES, np.bool_), True, w1, w1, rates,
     )  # fmt: skip
 
 

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastpong.adam import Adam, Half
+from fastpong.adam import Adam
 from fastpong.config import Config
 from fastpong.kernels import aligned, passes, ppo, value
-from fastpong.kernels.sites import Listed, list_sites
+from fastpong.kernels.records import Optimiser
+from fastpong.kernels.sites import SITES, Views, deal
+from fastpong.minibatch import Minibatches, to_deal, views_of
 from fastpong.noise import CRITIC, stream_key
 from fastpong.policy import draw_weights, shapes, views
 from fastpong.ranks import Ranks
@@ -27,7 +29,7 @@ I64 = npt.NDArray[np.int64]
 SPAN = 32
 """Rows of a stretch of steps that is drawn from what is remembered: long enough for λ 0.9."""
 
-_AT_ONCE = 4096  # samples whose values are computed in one go: what the kernels keep for them stays small
+_AT_ONCE = 1024  # samples whose values are computed in one go: what the kernels keep for them stays small
 
 
 class Critic:
@@ -67,10 +69,27 @@ class Critic:
         """Whether its values are to be used: what it remembers is then full for the first time."""
         return self.batches >= self.config.critic
 
-    def values(self, rollout: Rollout, begin: int, end: int) -> F32:
-        """Return the values float32 (end − begin, games) of the rows `begin` … `end` − 1, whose history is there."""
-        samples = np.arange(begin * rollout.games, end * rollout.games)
-        return self._values(rollout, self._list(rollout, samples), samples).reshape(-1, rollout.games)
+    def values(self, rollout: Rollout, views: Views, samples: I64) -> F32:
+        """Return the values float32 (m,) of some samples, int64 (m,), whose `views` were listed."""
+        c, mean, index = self.config, self.mean, np.arange(len(samples))
+        parts = -(-len(samples) // _AT_ONCE)
+        dealt = to_deal(views, index // _AT_ONCE << 32 | index % _AT_ONCE, parts)
+
+        def of_sites(first: int, last: int) -> None:
+            deal(views, first, last, *dealt)
+
+        self.adam.both(of_sites, [0, views.middle], [views.middle, SITES])
+        values = np.zeros(len(samples), np.float32)
+
+        def compute(first: int, last: int) -> None:
+            value.values_of(
+                views, *dealt[1:], _AT_ONCE, first, last, rollout.ages.reshape(-1), rollout.games,
+                rollout.actions.reshape(-1), samples, mean["kernel"], mean["bias"], mean["w1"], mean["w2"],
+                c.past_actions, c.actions, values,
+            )  # fmt: skip
+
+        self.adam.both(compute, [0, (parts + 1) // 2], [(parts + 1) // 2, parts])
+        return values
 
     def learn(self, rollout: Rollout, gamma: float, learning_rate: float) -> None:
         """Learn from steps drawn from all rows but the last, and the first, whose history is gone.
@@ -91,8 +110,8 @@ class Critic:
         number = max(1, round(c.critic_visits * c.rollout_steps / span))
         rows = rng.integers(first, end - span + 1, number)[:, None] + np.arange(span + 1)  # the last one completes
         samples = (rows[:, :, None] * count + np.arange(count)).reshape(-1)
-        listed = self._list(rollout, samples)
-        values = self._values(rollout, listed, samples).reshape(number, span + 1, count)
+        views = views_of(rollout, samples, c.frames)
+        values = self.values(rollout, views, samples).reshape(number, span + 1, count)
         targets = np.zeros_like(values)
         targets[:, :-1] = self._targets(rollout, rows[:, :-1], values, gamma)
         practised = rollout.practising[rows] != 0
@@ -109,57 +128,26 @@ class Critic:
         if c.local_steps > 1:
             sizes = np.maximum(1, np.bincount(minibatch, minlength=parts))
         picks, ends = picks[wanted], np.searchsorted(minibatch, np.arange(parts + 1))
-        if self.adam.together:
-            self._pass(rollout, listed, samples, goals, picks, ends, sizes, learning_rate)
-        else:
-            for part, stand_for in zip(np.split(picks, ends[1:-1]), sizes.tolist(), strict=True):
-                self._step(rollout, listed, samples, goals, part, stand_for, learning_rate)
+        over = Minibatches(views, samples, c.minibatch, parts, c.hidden).of(picks, ends, 1.0 / sizes)
+        ages, actions = rollout.ages.reshape(-1), rollout.actions.reshape(-1)
+
+        def work(which: int, place: I64, begin: int, end: int, settings: Optimiser) -> bool:
+            return passes.half_of_value_pass(
+                which, place, begin, end, views, over, ages, actions, goals, count, c.past_actions, c.actions,
+                self.adam.network, self.adam.gradients, self.adam.touched, settings, c.critic_decay, self._weights,
+                self._mean,
+            )  # fmt: skip
+
+        def follow() -> None:
+            # As in the kernel: at first the mean is that of all weights so far, and not of those of the start.
+            self._mean += np.float32(max(1.0 - c.critic_decay, 1.0 / self.adam.updates)) * (self._weights - self._mean)
+
+        self.adam.run(work, parts, learning_rate, follow)
         if c.local_steps > 1 and self.ranks.size > 1:
             self.adam.average()
             self.ranks.sum(self._mean)
             self._mean /= np.float32(self.ranks.size)
         self.batches += 1
-
-    def _pass(
-        self, rollout: Rollout, listed: Listed, samples: I64, goals: F32, picks: I64, ends: I64, sizes: Any,
-        learning_rate: float,
-    ) -> None:  # fmt: skip
-        """Take the steps of `_step` for all minibatches: the picks of number b are ``picks[ends[b]:ends[b + 1]]``."""
-        c, adam, names = self.config, self.adam, ("kernel", "bias", "w1", "w2")
-
-        def work(which: int, place: I64) -> bool:
-            half, other = adam.halves[which], adam.halves[1 - which]
-            return passes.half_of_value_pass(
-                which, place, listed, samples, picks, ends, 1.0 / sizes, rollout.games, rollout.ages.reshape(-1),
-                rollout.actions.reshape(-1), goals, tuple(self._arrays[name] for name in names),
-                tuple(half.arrays[name] for name in names), half.touched, other.touched, adam.buffers, adam.few,
-                adam.w1_begin, c.past_actions, c.actions, learning_rate, c.adam_beta_1, c.adam_beta_2, c.adam_epsilon,
-                adam.updates, c.critic_decay, self._mean,
-            )  # fmt: skip
-
-        adam.meeting(work)
-        adam.updates += len(sizes)
-
-    def _step(
-        self, rollout: Rollout, listed: Listed, samples: I64, goals: F32, picks: I64, size: int, learning_rate: float
-    ) -> None:
-        """Take a step of the optimiser toward the `goals`, float32 (m,), of some of the listed `samples`, int64 (m,).
-
-        The `picks`, int64 (k,), are indices into both; they stand for `size` samples on all ranks.
-        """
-        c, arrays = self.config, self._arrays
-
-        def add_up(half: Half, part: I64) -> None:
-            value.value_gradient(
-                *listed, part, rollout.ages.reshape(-1), rollout.games, rollout.actions.reshape(-1), samples[part],
-                arrays["kernel"], arrays["bias"], arrays["w1"], arrays["w2"], c.past_actions, c.actions, goals,
-                1.0 / size,
-                half.arrays["kernel"], half.arrays["bias"], half.arrays["w1"], half.arrays["w2"], half.touched,
-            )  # fmt: skip
-
-        self.adam.step(add_up, picks, learning_rate)
-        # At first the mean is that of all weights so far, so that it does not begin with those of the start.
-        self._mean += np.float32(max(1.0 - c.critic_decay, 1.0 / self.adam.updates)) * (self._weights - self._mean)
 
     def _targets(self, rollout: Rollout, rows: I64, values: F32, gamma: float) -> F32:
         """Return λ-returns float32 (number, span, games) of stretches of rows (number, span)."""
@@ -175,23 +163,6 @@ class Critic:
             gamma, lam, lam, side_by_side(rollout.traces(rows)), spare, targets,
         )  # fmt: skip
         return targets.reshape(span, number, count).swapaxes(0, 1)
-
-    def _list(self, rollout: Rollout, samples: I64) -> Listed:
-        starts, lengths, ages = (array.reshape(-1) for array in (rollout.starts, rollout.lengths, rollout.ages))
-        return list_sites(rollout.items, starts, lengths, ages, rollout.games, samples, self.config.frames)
-
-    def _values(self, rollout: Rollout, listed: Listed, samples: I64) -> F32:
-        c, mean, values = self.config, self.mean, np.zeros(len(samples), np.float32)
-
-        def compute(part: I64) -> None:
-            value.values_of(
-                *listed, part, rollout.ages.reshape(-1), rollout.games, rollout.actions.reshape(-1), samples[part],
-                mean["kernel"], mean["bias"], mean["w1"], mean["w2"], c.past_actions, c.actions, values,
-            )  # fmt: skip
-
-        for start in range(0, len(samples), _AT_ONCE):
-            self.adam.both(compute, np.array_split(np.arange(start, min(len(samples), start + _AT_ONCE)), 2))
-        return values
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Everything, as arrays by name."""

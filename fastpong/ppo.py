@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastpong.adam import Adam, Half
+from fastpong.adam import HALVES, Adam
 from fastpong.config import Config, changed
 from fastpong.cores import usable_cores
 from fastpong.critic import Critic
 from fastpong.importance import chances_of, temper
 from fastpong.kernels import passes, ppo
-from fastpong.kernels.sites import Listed, list_sites
+from fastpong.kernels.ppo import Objective, Steps
+from fastpong.kernels.records import Optimiser
+from fastpong.minibatch import Minibatches, views_of
 from fastpong.noise import SHUFFLE, stream_key
 from fastpong.policy import Policy, make_policy, shapes
 from fastpong.ranks import Alone, Ranks
@@ -30,20 +32,29 @@ _STOP = 2.0  # times `kl`: a pass over the batch that finds more is the last one
 class Lesson:
     """A batch as its passes see it.
 
-    `listed` (see `list_sites`) tells of its samples only, of which the first is sample `first` of the rollout; the
-    arrays float32 (rows · games,) tell of the rollout's samples, those before `first` included, which are history.
-    `chances` are 0 where nothing is to be learned, `importance` is 1 / `chances` elsewhere.
+    `steps` tells of the rollout's rows · games samples, of which `minibatches` has those that may be learned from;
+    `chances`, float32 (rows · games,), are 0 where nothing is to be learned.
     """
 
-    rollout: Rollout
-    listed: Listed
-    first: int
-    advantages: F32
-    targets: F32
+    minibatches: Minibatches
+    steps: Steps
+    games: int
     chances: F32
-    importance: F32
     learning_rate: float
     entropy: float
+
+    @staticmethod
+    def of(
+        rollout: Rollout, minibatches: Minibatches, advantages: F32, targets: F32, chances: F32, learning_rate: float,
+        entropy: float,
+    ) -> "Lesson":  # fmt: skip
+        """Put one together; the arrays float32 (rows, games) may have fewer rows than the rollout."""
+        importance: F32 = np.reciprocal(np.maximum(chances, np.float32(1e-9)))
+        steps = Steps(
+            rollout.ages.reshape(-1), rollout.actions.reshape(-1), rollout.log_probs.reshape(-1),
+            advantages.reshape(-1), targets.reshape(-1), importance.reshape(-1), rollout.planned.reshape(-1),
+        )  # fmt: skip
+        return Lesson(minibatches, steps, rollout.games, chances.reshape(-1), learning_rate, entropy)
 
 
 class PPO:
@@ -83,6 +94,7 @@ class PPO:
         self.adam = Adam(config, shapes(config), policy.weights, self.ranks, self._pool)
         self.critic = Critic(config, self.ranks, self.games, self._pool) if config.critic else None
         self.schedule = Schedule(config)
+        self._sums = np.zeros((HALVES, 4))
         self.statistics: dict[str, float] = {}
 
     @property
@@ -102,8 +114,11 @@ class PPO:
         count = rollout.games
         advantages, targets = np.zeros((end, count), np.float32), np.zeros((end, count), np.float32)
         values, lam, gamma = rollout.values[begin : end + 1], c.gae_lambda, self.schedule.gamma(tally.steps)
+        samples = np.arange(begin * count, (end + 1) * count)  # with the last row, for its values
+        views = views_of(rollout, samples, c.frames)
         if self.critic and self.critic.ready:
-            values, lam = self.critic.values(rollout, begin, end + 1), c.critic_gae_lambda
+            values = self.critic.values(rollout, views, samples).reshape(-1, count)
+            lam = c.critic_gae_lambda
         ppo.advantages_of(
             rollout.rewards[begin:end], rollout.ended[begin:end], values, gamma, lam, c.value_lambda,
             rollout.traces(slice(begin, end)), advantages[begin:], targets[begin:],
@@ -118,26 +133,22 @@ class PPO:
             advantages[begin:][played], rollout.log_probs[begin:end][played],
             (targets[begin:] - rollout.values[begin:end])[played], c.pass_share, self.ranks,
         )  # fmt: skip
-        starts, lengths, ages = (array.reshape(-1) for array in (rollout.starts, rollout.lengths, rollout.ages))
-        steps = np.arange(begin * count, end * count)
-        importance: F32 = np.reciprocal(np.maximum(chances.reshape(-1), np.float32(1e-9)))
-        lesson = Lesson(
-            rollout, list_sites(rollout.items, starts, lengths, ages, count, steps, c.frames), begin * count,
-            advantages.reshape(-1), targets.reshape(-1), chances.reshape(-1), importance,
-            self.schedule.learning_rate(tally.steps), self.schedule.entropy(tally.steps),
+        size = (end - begin) * c.envs
+        lesson = Lesson.of(
+            rollout, Minibatches(views, samples, c.minibatch, -(-size // c.minibatch), c.hidden), advantages, targets,
+            chances, self.schedule.learning_rate(tally.steps), self.schedule.entropy(tally.steps),
         )  # fmt: skip
         # Keyed by the number of updates, so that a resumed run draws the same minibatches.
         rng = np.random.default_rng([stream_key(c.seed, SHUFFLE), self.adam.updates])
-        for half in self.adam.halves:
-            half.sums[:] = 0.0
+        self._sums[:] = 0.0
         limit = self.schedule.kl
-        epochs, total_kl, samples = 0, 0.0, self._sum_of(float(np.sum(played)))
+        epochs, total_kl, learned = 0, 0.0, self._sum_of(float(np.sum(played)))
         while epochs < c.epochs:
-            self.go_over(lesson, (end - begin) * c.envs, rng)
+            self.go_over(lesson, size, rng)
             epochs, before = epochs + 1, total_kl
-            total_kl = self._sum_of(sum(float(half.sums[1]) for half in self.adam.halves))
+            total_kl = self._sum_of(float(self._sums[0, 1] + self._sums[1, 1]))
             # Now and then noise moves a policy with large logits too far, and further with every pass.
-            if limit and total_kl - before > _STOP * limit * samples:
+            if limit and total_kl - before > _STOP * limit * learned:
                 break
         if c.local_steps > 1:
             self.adam.average()
@@ -145,7 +156,7 @@ class PPO:
         rewards = np.where(practised, 0, rollout.rewards[begin:end])
         sums = np.array(
             [
-                *np.sum([half.sums for half in self.adam.halves], axis=0),
+                *self._sums.sum(0),
                 goals.sum(), np.square(goals).sum(), goals.size, np.sum(rewards > 0), np.sum(rewards < 0),
                 practised.sum(),
             ]
@@ -160,7 +171,7 @@ class PPO:
             "clipped": float(sums[2]),
             "explained": 1.0 - float(sums[3]) / spread if spread > 0 else 0.0,
             "learning_rate": lesson.learning_rate,
-            "practised": float(sums[9]) / ((end - begin) * c.envs),
+            "practised": float(sums[9]) / size,
         }
         if self.critic and self.schedule.won_by is not None:
             rollout.keep = c.critic * c.rollout_steps
@@ -173,63 +184,29 @@ class PPO:
 
     def go_over(self, lesson: Lesson, size: int, rng: np.random.Generator) -> None:
         """Go over a batch that has `size` samples on all ranks together."""
-        c, count = self.config, lesson.rollout.games
+        c, count = self.config, lesson.games
         rows, games = np.divmod(rng.permutation(size), c.envs)
         draws = rng.random(size, np.float32) if c.pass_share < 1.0 else np.zeros(size, np.float32)
         mine = (games >= self.games.start) & (games < self.games.stop)
         picks, minibatch = (rows * count + games - self.games.start)[mine], (np.arange(size) // c.minibatch)[mine]
-        chances = lesson.chances[lesson.first + picks]
+        chances = lesson.chances[lesson.minibatches.samples[picks]]
         number = -(-size // c.minibatch)
         sizes = np.minimum(c.minibatch, size - c.minibatch * np.arange(number))
         if c.local_steps > 1:
             sizes = np.maximum(1, np.bincount(minibatch, chances > 0.0, number).astype(np.int64))
         drawn = draws[mine] < chances
-        picks, ends = picks[drawn], np.searchsorted(minibatch[drawn], np.arange(number + 1))
-        if self.adam.together:
-            self._pass(lesson, picks, ends, sizes)
-            return
-        for part, samples in zip(np.split(picks, ends[1:-1]), sizes.tolist(), strict=True):
-            self._step(lesson, part, samples)
+        over = lesson.minibatches.of(
+            picks[drawn], np.searchsorted(minibatch[drawn], np.arange(number + 1)), 1.0 / sizes
+        )
+        objective = Objective(c.clip, c.clip_high, lesson.entropy, c.value_weight)
 
-    def _pass(self, lesson: Lesson, picks: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], sizes: Any) -> None:
-        """Take the steps of `_step` for all minibatches: the samples of number b are ``picks[ends[b]:ends[b + 1]]``."""
-        c, rollout, adam = self.config, lesson.rollout, self.adam
-        names = ("kernel", "bias", "w1", "w2")
-        given = (lesson.advantages, lesson.targets, lesson.importance, rollout.planned)
-        steps = tuple(array.reshape(-1) for array in (rollout.ages, rollout.actions, rollout.log_probs, *given))
-
-        def work(which: int, place: npt.NDArray[np.int64]) -> bool:
-            half, other = adam.halves[which], adam.halves[1 - which]
+        def work(which: int, place: npt.NDArray[np.int64], begin: int, end: int, settings: Optimiser) -> bool:
             return passes.half_of_pass(
-                which, place, lesson.listed, picks, ends, 1.0 / sizes, lesson.first, rollout.games, steps,
-                tuple(self.policy.arrays[name] for name in names), tuple(half.arrays[name] for name in names),
-                half.touched, other.touched, half.sums, adam.buffers, adam.few, adam.w1_begin, c.past_actions, c.clip,
-                c.clip_high, lesson.entropy, c.value_weight, lesson.learning_rate, c.adam_beta_1, c.adam_beta_2,
-                c.adam_epsilon, adam.updates,
+                which, place, begin, end, lesson.minibatches.views, over, lesson.steps, count, c.past_actions,
+                objective, self.adam.network, self.adam.gradients, self.adam.touched, self._sums, settings,
             )  # fmt: skip
 
-        adam.meeting(work)
-        adam.updates += len(sizes)
-
-    def _step(self, lesson: Lesson, picks: npt.NDArray[np.int64], size: int) -> None:
-        """Take a step of the optimiser for a minibatch that stands for `size` samples.
-
-        Those of them that were drawn and are here are `picks`, int64 (m,), as indices into what `lesson.listed` lists.
-        """
-        c, rollout = self.config, lesson.rollout
-        kernel, bias, w1, w2 = (self.policy.arrays[name] for name in ("kernel", "bias", "w1", "w2"))
-
-        def add_up(half: Half, part: npt.NDArray[np.int64]) -> None:
-            ppo.clipped_gradient(
-                *lesson.listed, part, rollout.ages.reshape(-1), rollout.games, rollout.actions.reshape(-1),
-                rollout.log_probs.reshape(-1), lesson.advantages, lesson.targets, lesson.importance,
-                rollout.planned.reshape(-1), lesson.first + part, kernel, bias, w1, w2, c.past_actions, c.clip,
-                c.clip_high, lesson.entropy, c.value_weight, 1.0 / size,
-                half.arrays["kernel"], half.arrays["bias"], half.arrays["w1"], half.arrays["w2"],
-                half.touched, half.sums,
-            )  # fmt: skip
-
-        self.adam.step(add_up, picks, lesson.learning_rate)
+        self.adam.run(work, number, lesson.learning_rate)
 
     def _sum_of(self, number: float) -> float:
         """Return the sum of a number over the ranks."""
@@ -242,6 +219,7 @@ class PPO:
         spare, rollout = self._spare(critic=0)
         spare.learn(rollout, Tally(1, 0.0))
         spare.close()
+        self.adam.warm_up()
 
     def warm_up_critic(self) -> None:
         """Compile or load those of the critic, which it needs once the agent wins; changes nothing."""
@@ -249,7 +227,8 @@ class PPO:
             spare, rollout = self._spare(critic=1)
             assert spare.critic
             spare.critic.learn(rollout, 1.0, 0.0)
-            spare.critic.values(rollout, 0, 1)
+            samples = np.zeros(1, np.int64)
+            spare.critic.values(rollout, views_of(rollout, samples, self.config.frames), samples)
             spare.close()
 
     def _spare(self, critic: int) -> tuple["PPO", Rollout]:

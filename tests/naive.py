@@ -165,17 +165,22 @@ def convolution(frames: Sequence[Any], kernel: Any, bias: Any) -> F64:
     return channels
 
 
-def convolutional_outputs(frames: Sequence[Any], past: Sequence[int], kernel: Any, bias: Any, w1: Any, w2: Any) -> F64:
-    """Logits and value; `past` are the last actions, the latest first."""
+def hidden_units(frames: Sequence[Any], past: Sequence[int], actions: int, kernel: Any, bias: Any, w1: Any) -> F64:
+    """Hidden units of the convolutional network; `past` are the last actions, the latest first."""
     acts = convolution(frames, kernel, bias).reshape(-1)
     facts = np.zeros(16)
     facts[0] = 1.0
-    actions = len(w2) - 1
     for lag, action in enumerate(past):
         facts[1 + lag * actions + action] = 1.0
     inputs = np.concatenate([acts, facts])
-    hidden = np.maximum(sum(inputs[i] * w1[i].astype(float) for i in np.flatnonzero(inputs)), 0.0)
-    return np.array([float(w2[o, :-1] @ hidden) + float(w2[o, -1]) for o in range(actions + 1)])
+    units: F64 = np.maximum(sum(inputs[i] * w1[i].astype(float) for i in np.flatnonzero(inputs)), 0.0)
+    return units
+
+
+def convolutional_outputs(frames: Sequence[Any], past: Sequence[int], kernel: Any, bias: Any, w1: Any, w2: Any) -> F64:
+    """Logits and value; `past` are the last actions, the latest first."""
+    hidden = hidden_units(frames, past, len(w2) - 1, kernel, bias, w1)
+    return np.array([float(w2[o, :-1] @ hidden) + float(w2[o, -1]) for o in range(len(w2))])
 
 
 def held_start(number: float, share: float, longest: int) -> int:
@@ -220,6 +225,27 @@ def adam(
 ) -> tuple[float, float, float]:
     m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
     return w + rate * (m / (1 - b1**step)) / (math.sqrt(v / (1 - b2**step)) + epsilon), m, v
+
+
+def adam_of(
+    w: Any, g: Any, m: Any, v: Any, rate: float, b1: float, b2: float, epsilon: float, step: int
+) -> tuple[F64, F64, F64]:
+    """`adam` for arrays of one shape."""
+    rows = np.stack([array.ravel() for array in (w, g, m, v)], 1).astype(float).tolist()
+    triples = [adam(a, b, c, d, rate, b1, b2, epsilon, step) for a, b, c, d in rows]
+    columns = np.array(triples).T.reshape(3, *w.shape)
+    return columns[0], columns[1], columns[2]
+
+
+def views_of(frames: Sequence[Any]) -> dict[int, frozenset[tuple[int, int, int]]]:
+    """What each site sees, if it sees anything: set pixels as (frame, row, column) in its 16×8; frames (160, 80)."""
+    found: dict[int, set[tuple[int, int, int]]] = {}
+    for f, image in enumerate(frames):
+        for y, x in np.argwhere(image).tolist():
+            for i in (y // 8, y // 8 + 1):
+                for j in (x // 4, x // 4 + 1):
+                    found.setdefault(21 * i + j, set()).add((f, y - 8 * i + 8, x - 4 * j + 4))
+    return {site: frozenset(pixels) for site, pixels in found.items()}
 
 
 def returns_of(rewards: Sequence[float], gamma: float) -> list[float]:

@@ -15,6 +15,7 @@ from bench.widen import widened
 from fastpong.checkpoint import Arrays, RunFolder, load, load_weights
 from fastpong.config import Config, changed, make_config
 from fastpong.games import Games
+from fastpong.minibatch import views_of
 from fastpong.report import PlainReport
 from fastpong.train import train
 from fastpong.trainer import Trainer
@@ -47,7 +48,8 @@ def test_a_wider_network_plays_on_as_before_and_learns(run: RunFolder) -> None:
             rollout, critic = trainer.rollout, trainer.learner.critic  # type: ignore[union-attr]
             assert critic is not None
             rows = slice(rollout.rows - 20, rollout.rows)
-            values = critic.values(rollout, rollout.rows - 20, rollout.rows)
+            samples = np.arange(4 * rows.start, 4 * rows.stop)
+            values = critic.values(rollout, views_of(rollout, samples, config.frames), samples)
             seen.append((rollout.actions[rows].copy(), rollout.values[rows].copy(), values))
             before = trainer.policy.arrays["w2"].copy()
             for _ in range(40):

@@ -107,12 +107,11 @@ def test_a_read_only_install_without_a_home_compiles_at_every_start(tmp_path: Pa
     environment = {**os.environ, "HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null", "PYTHONPATH": str(tmp_path)}
     environment.pop("NUMBA_CACHE_DIR", None)
     script = (
-        "import numpy as np; from fastpong.kernels import ppo; spans = np.zeros((442, 2), np.int64);"
-        "flags = np.zeros(442, np.bool_); flags[1] = True;"
-        "print(ppo.__file__, ppo.touched_spans(flags, flags, 0, 64, spans, 0), spans[0, 0])"
+        "from fastpong.kernels import optimiser;"
+        "print(optimiser.__file__, optimiser.rates_of(1.0, 0.5, 0.5, 0.25, 1).epsilon)"
     )
     done = subprocess.run([sys.executable, "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True)
-    assert done.stdout.split() == [str(package / "kernels" / "ppo.py"), "1", "1024"], done.stderr
+    assert done.stdout.split() == [str(package / "kernels" / "optimiser.py"), "0.25"], done.stderr
 
 
 def test_the_cache_is_the_users_and_leaves_nothing_beside_the_source(tmp_path: Path) -> None:
@@ -122,9 +121,8 @@ def test_the_cache_is_the_users_and_leaves_nothing_beside_the_source(tmp_path: P
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)}
     environment.pop("NUMBA_CACHE_DIR", None)
     script = (
-        "import numpy as np; from fastpong.kernels import ppo; from fastpong.kernels.cache import cache_folder;"
-        "flags = np.zeros(442, np.bool_); ppo.touched_spans(flags, flags, 0, 64, np.zeros((442, 2), np.int64), 0);"
-        "print(cache_folder())"
+        "from fastpong.kernels import optimiser; from fastpong.kernels.cache import cache_folder;"
+        "optimiser.rates_of(1.0, 0.5, 0.5, 0.25, 1); print(cache_folder())"
     )
 
     def folder() -> Path:
@@ -133,7 +131,7 @@ def test_the_cache_is_the_users_and_leaves_nothing_beside_the_source(tmp_path: P
         return Path(done.stdout.strip())
 
     first = folder()
-    assert first.is_relative_to(tmp_path / "cache") and list(first.rglob("*touched_spans*.nbc"))
+    assert first.is_relative_to(tmp_path / "cache") and list(first.rglob("*rates_of*.nbc"))
     assert not list(package.rglob("*.nb?"))
     with (package / "noise.py").open("a") as file:  # its hash is compiled into the kernels
         file.write("# changed\n")

@@ -7,6 +7,7 @@ import numpy as np
 from fastpong.config import Config, changed, make_config
 from fastpong.critic import SPAN, Critic
 from fastpong.games import Games
+from fastpong.minibatch import views_of
 from fastpong.ranks import Alone
 from fastpong.trainer import Trainer
 from tests import naive
@@ -52,7 +53,6 @@ def test_two_threads_that_meet_learn_what_one_does() -> None:
         states = []
         for threads in (pool, None):
             critic = Critic(config, Alone(), range(4), threads)
-            assert critic.adam.together == (threads is not None)
             for _ in range(2):
                 critic.learn(trainer.rollout, 0.97, 1e-3)
             assert critic.adam.updates > 2
@@ -98,7 +98,8 @@ def test_it_learns_the_returns_of_what_it_remembers() -> None:
         values, errors = np.zeros((end - first + 1, 4), np.float32), []
         for _ in range(25):
             critic.learn(rollout, 0.97, 3e-3)
-            values = critic.values(rollout, first, end + 1)
+            samples = np.arange(4 * first, 4 * (end + 1))
+            values = critic.values(rollout, views_of(rollout, samples, config.frames), samples).reshape(-1, 4)
             returns = naive.advantages_of(rollout.rewards[first:end], rollout.ended[first:end], values, 0.97, 1.0)[1]
             errors.append(float(np.mean((returns - values[:-1]) ** 2)))
         assert critic.adam.updates == 25 * 40 and end - first > SPAN

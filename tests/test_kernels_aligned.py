@@ -30,10 +30,10 @@ def test_zeros_are_zeros_and_begin_at_a_line(size: int) -> None:
 def test_the_rows_that_the_tiles_read_begin_at_lines() -> None:
     config = make_config("fast", {"envs": 2})
     learner = PPO(config, make_policy(config))
-    for buffer in learner.adam.buffers:
-        assert buffer.ctypes.data % aligned.LINE == 0
-    for half in learner.adam.halves:
+    adam = learner.adam
+    for network in (adam.network, *adam.gradients):
         for name in ("kernel", "bias", "w1"):
-            assert half.arrays[name].ctypes.data % aligned.LINE == 0, name
-    assert 4 * learner.adam.w1_begin % aligned.LINE == 0
+            assert getattr(network, name).ctypes.data % aligned.LINE == 0, name
+    for array in (adam.mean, adam.square):
+        assert array.ctypes.data % aligned.LINE == 0
     learner.close()

@@ -1,5 +1,6 @@
 """The kernels of the preset ``fast`` against plain loops, on real screens, and against finite differences."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fastpong.kernels import convolution, images, ppo, sites
+from fastpong.kernels import passes as kernels
+from fastpong.kernels import records as their_records
+from fastpong.kernels.meeting import ALONE
 from fastpong.kernels.noise import uniform
 from tests import naive
 from tests.test_kernels_network import slope
 
+passes: Any = kernels  # arguments are unpacked from lists
+records: Any = their_records
 F32 = npt.NDArray[np.float32]
 I16 = npt.NDArray[np.int16]
 HELD: I16 = np.resize([0, 3, 0, -1, 0], 14).astype(np.int16)
@@ -123,32 +129,46 @@ def test_ages_count_from_the_first_screen(steps: Steps) -> None:
     assert steps.ages[:, 1].tolist() == [0, 1, 2, 3, 4, 5, 6]
 
 
-def listed(steps: Steps, samples: npt.NDArray[np.int64]) -> sites.Listed:
+def listed(steps: Steps, samples: npt.NDArray[np.int64]) -> sites.Views:
     where = (steps.starts.reshape(-1), steps.lengths.reshape(-1), steps.ages.reshape(-1))
-    return sites.list_sites(steps.runs, *where, 2, samples, 3)
+    return sites.list_views(steps.runs, *where, 2, samples, 3)
 
 
-def test_convolution(steps: Steps) -> None:
-    samples, picks = np.array([12, 1, 8, 9, 13, 0]), np.array([5, 0, 4, 1, 2])
-    bounds, seen, run_bounds, moves = listed(steps, samples)
-    assert len(seen) == bounds[-1] and len(moves) == run_bounds[-1]
-    sums = np.zeros((3, 4, 9, 64), np.float32)
-    convolution.prefix_sums(steps.kernel, sums)
-    count = int((bounds[picks + 1] - bounds[picks]).sum())
-    groups, firsts = np.zeros(sites.SITES + 1, np.int64), np.zeros(len(picks) + 1, np.int64)
-    places, owners, acts = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros((count, 16), np.float32)
-    sites.group_by_site(bounds, seen, picks, groups, firsts, places, owners)
-    convolution.convolve(run_bounds, moves, picks, sums, steps.bias, firsts, places, acts)
-    assert sorted(places) == list(range(count)) and groups[-1] == firsts[-1] == count
-    for i, pick in enumerate(picks.tolist()):
-        ref = naive.convolution(steps.seen(int(samples[pick]))[0], steps.kernel, steps.bias).reshape(-1, 16)
-        comp = np.zeros_like(ref)
-        entries, mine = seen[bounds[pick] : bounds[pick + 1]], places[firsts[i] : firsts[i + 1]]
-        assert len(set(entries)) == len(entries) == len(mine)
-        comp[entries] = acts[mine]
-        np.testing.assert_allclose(comp, ref, rtol=1e-4, atol=1e-5)
-        assert (owners[mine] == i).all()
-        assert all(groups[site] <= place < groups[site + 1] for site, place in zip(entries, mine, strict=True))
+def one_pass(
+    views: sites.Views, samples: npt.NDArray[np.int64], parts: list[list[int]], scale: float, hidden: int
+) -> Any:
+    """A pass whose minibatches are these parts of the listed samples."""
+    picks, ends = np.array(sum(parts, []), np.int64), np.cumsum([0] + [len(part) for part in parts])
+    places = np.full(len(samples), -1, np.int64)
+    for b, part in enumerate(parts):
+        places[part] = b << 32 | np.arange(len(part))
+    bounds = np.zeros((len(parts) + 1, sites.SITES), np.int32)
+    rows, kinds = (np.full(len(views.kinds), -1, np.int32) for _ in range(2))
+    room = [np.full((max(len(part) for part in parts), hidden), 9.0, np.float32) for _ in range(3)]
+    scales = np.full(len(parts), scale)
+    return records.Pass(picks, ends, scales, samples[picks], places, bounds, rows, kinds, *room)
+
+
+def adam(weights: Sequence[npt.NDArray[Any]], apply: bool) -> Any:
+    """Adam before its third step."""
+    rng = np.random.default_rng(9)
+    mean = [(0.01 * rng.standard_normal(array.shape)).astype(np.float32) for array in weights]
+    square = [(0.01 * rng.random(array.shape)).astype(np.float32) for array in weights]
+    return records.Optimiser(records.Network(*mean), records.Network(*square), apply, 0.01, 0.9, 0.999, 1e-5, 2)
+
+
+def test_hidden_units(steps: Steps) -> None:
+    samples = np.array([12, 1, 8, 9, 13, 0])
+    views = listed(steps, samples)
+    hidden = convolution.hidden_units(
+        views, views.site_bounds[:-1], views.site_bounds[1:], views.samples, views.kinds, steps.ages.reshape(-1),
+        steps.actions.reshape(-1), 2, samples, steps.past, 3, convolution.prefix_sums(steps.kernel), steps.bias,
+        steps.w1,
+    )  # fmt: skip
+    for m, sample in enumerate(samples.tolist()):
+        frames, past = steps.seen(sample)
+        ref = naive.hidden_units(frames, past, 3, steps.kernel, steps.bias, steps.w1)
+        np.testing.assert_allclose(hidden[m], ref, rtol=1e-4, atol=1e-4)
 
 
 def test_some_points_begin_with_the_paddle_held() -> None:
@@ -175,11 +195,6 @@ def test_some_points_begin_with_the_paddle_held() -> None:
     practising[:] = 1
     ppo.hold_starts(before, rewards, ages, practising, np.arange(4), key, 100, 0, 1.0, 900, held)
     assert held[:4].tolist() == [0, 0, 0, 0]
-
-
-@given(st.tuples(*[st.integers(0, 575)] * 2), st.tuples(*[st.integers(0, 440)] * 4))
-def test_moves_are_unpacked_as_packed(rows: tuple[int, ...], entries: tuple[int, ...]) -> None:
-    assert sites.unpack(sites.pack(*rows, *entries)) == (*rows, *entries)
 
 
 @pytest.mark.parametrize("greedy", [False, True])
@@ -228,21 +243,30 @@ class Minibatch:
             probs = naive.softmax(outputs[:-1])
             self.log_probs[sample] = np.log(probs[taken[sample]]) + shift
             self.advantages[sample] = advantage
-        self.gradients, self.touched, self.statistics = self.gradient(self.samples)
+        self.gradients, self.touched, self.statistics = self.gradient(list(range(8)))
 
-    def gradient(
-        self, samples: npt.NDArray[np.int64]
-    ) -> tuple[list[npt.NDArray[np.float32]], npt.NDArray[np.bool_], naive.F64]:
-        steps = self.steps
-        kernel, bias, w1, w2 = (np.zeros_like(array) for array in steps.weights)
-        touched, statistics = np.zeros(sites.SITES + 1, np.bool_), np.zeros(4)
-        ppo.clipped_gradient(
-            *listed(steps, np.arange(14)), samples, steps.ages.reshape(-1), 2,
-            steps.actions.reshape(-1), self.log_probs, self.advantages, self.targets, self.importance,
-            self.planned, samples, *steps.weights, steps.past, CLIP, CLIP_HIGH, ENTROPY, VALUE, 1 / 8,
-            kernel, bias, w1, w2, touched, statistics,
+    def learn(
+        self, parts: list[list[int]], apply: bool, weights: tuple[F32, ...]
+    ) -> tuple[Any, npt.NDArray[np.bool_], naive.F64, Any]:
+        """Go over minibatches of the samples."""
+        steps, views = self.steps, listed(self.steps, self.samples)
+        gradients = tuple(records.Network(*(np.zeros_like(array) for array in weights)) for _ in range(2))
+        touched, statistics = np.zeros(sites.SITES, np.bool_), np.zeros((2, 4))
+        optimiser = adam(weights, apply)
+        known = (self.log_probs, self.advantages, self.targets, self.importance, self.planned)
+        assert passes.half_of_pass(
+            ALONE, np.zeros((2, 8), np.int64), 0, len(parts), views,
+            one_pass(views, self.samples, parts, 1 / 8, steps.w1.shape[1]),
+            ppo.Steps(steps.ages.reshape(-1), steps.actions.reshape(-1), *known), 2, steps.past,
+            ppo.Objective(CLIP, CLIP_HIGH, ENTROPY, VALUE), records.Network(*weights), gradients, touched, statistics,
+            optimiser,
         )  # fmt: skip
-        return [kernel, bias, w1, w2], touched, statistics
+        return gradients, touched, statistics.sum(0), optimiser
+
+    def gradient(self, part: list[int]) -> tuple[list[F32], npt.NDArray[np.bool_], naive.F64]:
+        (first, second), touched, statistics, _ = self.learn([part], False, self.steps.weights)
+        assert not second.w1[: convolution.FACTS].any()  # the rows of sites are all in the first
+        return [one + two for one, two in zip(first, second, strict=True)], touched, statistics
 
 
 @pytest.fixture(scope="module")
@@ -278,13 +302,12 @@ def test_clipped_gradient_against_finite_differences(batch: Minibatch) -> None:
 
 def test_touched_sites_and_statistics(batch: Minibatch) -> None:
     steps = batch.steps
-    reached = np.zeros(sites.SITES + 1, np.bool_)
-    reached[-1] = True
+    reached = np.zeros(sites.SITES, np.bool_)
     for sample in batch.samples.tolist():
         every = np.ones((3, 8, 4, 64))
-        reached[:-1] |= naive.convolution(steps.seen(sample)[0], every, 0.0).sum(-1).reshape(-1) > 0
+        reached |= naive.convolution(steps.seen(sample)[0], every, 0.0).sum(-1).reshape(-1) > 0
     np.testing.assert_array_equal(batch.touched, reached)
-    rows = np.flatnonzero(np.abs(batch.gradients[2]).sum(1))
+    rows = np.flatnonzero(np.abs(batch.gradients[2][: convolution.FACTS]).sum(1))
     assert reached[rows // 16].all()
     outputs = [steps.outputs(s, *steps.weights) for s in batch.samples.tolist()]
     probs = [naive.softmax(output[:-1]) for output in outputs]
@@ -300,20 +323,39 @@ def test_touched_sites_and_statistics(batch: Minibatch) -> None:
     assert batch.statistics[3] == pytest.approx(weights @ np.square(errors), rel=1e-3)
 
 
-def test_halves_add_up(batch: Minibatch) -> None:
-    one, touched, _ = batch.gradient(batch.samples[:3])
-    two, other_touched, _ = batch.gradient(batch.samples[3:])
-    ppo.merge(one[2], touched, two[2], other_touched)
-    np.testing.assert_allclose(one[2], batch.gradients[2], rtol=1e-3, atol=1e-6)
-    np.testing.assert_array_equal(touched, batch.touched)
-    assert not two[2].any() and not other_touched.any()
-    for k in (0, 1, 3):
+def test_minibatches_add_up(batch: Minibatch) -> None:
+    one, touched, statistics = batch.gradient([0, 1, 2])
+    two, also_touched, more = batch.gradient([7, 3, 4, 6, 5])
+    for k in range(4):
         np.testing.assert_allclose(one[k] + two[k], batch.gradients[k], rtol=1e-3, atol=1e-5)
-    spans = np.zeros((2 + sites.SITES + 1, 2), np.int64)
-    other_touched[np.flatnonzero(touched)[:3]] = True
-    touched[np.flatnonzero(touched)[1:5]] = False
-    other_touched[np.flatnonzero(batch.touched)[1:5]] = True
-    count = ppo.touched_spans(touched, other_touched, 1000, 80, spans, 2)
-    assert spans[2:count, 0].tolist() == [1000 + 16 * 80 * s for s in np.flatnonzero(batch.touched)]
-    np.testing.assert_array_equal(spans[2:count, 1] - spans[2:count, 0], 16 * 80)
-    assert not spans[:2].any() and not spans[count:].any()
+    np.testing.assert_array_equal(touched | also_touched, batch.touched)
+    np.testing.assert_allclose(statistics + more, batch.statistics, rtol=1e-4)
+    nothing, touched, statistics = batch.gradient([])
+    assert not any(array.any() for array in nothing) and not touched.any() and not statistics.any()
+
+
+def test_weights_change_by_the_gradient_of_each_minibatch(batch: Minibatch) -> None:
+    """At once, as with a gradient of all weights and then Adam; where there is none, `w1` and its means stay."""
+    parts = [[0, 1, 2], [7, 3, 4, 6, 5]]
+    weights = tuple(array.copy() for array in batch.steps.weights)
+    gradients, _, _, after = batch.learn(parts, True, weights)
+    assert not any(array.any() for half in gradients for array in half)
+    wanted = [array.astype(np.float64) for array in batch.steps.weights]
+    means = adam(wanted, True)
+    mean, square = ([array.astype(np.float64) for array in kind] for kind in (means.mean, means.square))
+    for b, part in enumerate(parts):
+        now = tuple(array.astype(np.float32) for array in wanted)
+        (first, second), touched, _, _ = batch.learn([part], False, now)
+        for k in range(4):
+            where = np.repeat(np.r_[touched, True], 16) if k == 2 else ...
+            new = naive.adam_of(
+                wanted[k][where], (first[k] + second[k])[where], mean[k][where], square[k][where], 0.01, 0.9, 0.999,
+                1e-5, 3 + b,
+            )  # fmt: skip
+            wanted[k][where], mean[k][where], square[k][where] = new
+    for k in range(4):
+        np.testing.assert_allclose(weights[k], wanted[k], rtol=1e-3, atol=2e-4)
+        np.testing.assert_allclose(after.mean[k], mean[k], rtol=1e-3, atol=1e-5)
+        np.testing.assert_allclose(after.square[k], square[k], rtol=1e-3, atol=1e-6)
+    untouched = np.repeat(~batch.touched, 16)
+    np.testing.assert_array_equal(weights[2][:-16][untouched], batch.steps.w1[:-16][untouched])

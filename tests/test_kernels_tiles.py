@@ -1,4 +1,4 @@
-"""Tiles against sums in float64, for every number of samples and both widths."""
+"""Tiles and gathers against sums in float64, for every number of views and both widths."""
 
 from typing import Any
 
@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 from numba import njit
 
-from fastpong.kernels import tiles
+from fastpong.kernels import gathers, tiles
 
 RNG = np.random.default_rng(0)
 ACTS = np.maximum(RNG.standard_normal((6, 16)), 0).astype(np.float32)
 WEIGHTS = RNG.standard_normal((48, 160)).astype(np.float32)
 OTHERS = RNG.standard_normal((5, 160)).astype(np.float32)
+SUMS = RNG.standard_normal((30, 16)).astype(np.float32)
+BIAS = RNG.standard_normal(16).astype(np.float32)
+PIECES = np.array([3 << 3 | 7, 20 << 3, 4 << 3 | 2, 3 << 3 | 1], np.uint16)  # rows 3 … 11, 20 … 21, 4 … 7, 3 … 5
+ENDS = [(3, 11), (20, 21), (4, 7), (3, 5)]
 
 
 def call(function: Any, *arguments: Any) -> None:
@@ -22,62 +26,88 @@ def call(function: Any, *arguments: Any) -> None:
     njit(scope["run"])(*arguments)
 
 
-@pytest.mark.parametrize(("function", "samples", "columns"), [
-    (tiles.add_rows_wide, 1, 64), (tiles.add_two_rows_wide, 2, 64), (tiles.add_rows_narrow, 1, 16),
+@pytest.mark.parametrize(("function", "views", "columns"), [
+    (tiles.products_wide, 1, 64), (tiles.four_products_wide, 4, 64), (tiles.products_narrow, 1, 16),
 ])  # fmt: skip
-def test_add_rows(function: Any, samples: int, columns: int) -> None:
-    sums = OTHERS.copy()
-    call(function, sums, ACTS, WEIGHTS, 16, 32, 3, 5, 4, 1)
+def test_products(function: Any, views: int, columns: int) -> None:
+    products = OTHERS.copy()
+    call(function, products, ACTS, WEIGHTS, 16, 32, 3, 5, 0, 1, 1)
     wanted = OTHERS.astype(float)
-    for entry, owner in ((3, 4), (5, 1))[:samples]:
+    for i, view in enumerate((3, 5, 0, 1)[:views]):
         for j in range(32, 32 + columns):
-            wanted[owner, j] += sum(float(ACTS[entry, c]) * float(WEIGHTS[16 + c, j]) for c in range(16))
-    np.testing.assert_allclose(sums, wanted, rtol=1e-5, atol=1e-5)
+            wanted[1 + i, j] = sum(float(ACTS[view, c]) * float(WEIGHTS[16 + c, j]) for c in range(16))
+    np.testing.assert_allclose(products, wanted, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(("function", "columns"), [(tiles.dot_rows_wide, 64), (tiles.dot_rows_narrow, 16)])
 def test_dot_rows(function: Any, columns: int) -> None:
-    dots = np.arange(16, dtype=np.float32)[None]
-    call(function, dots, OTHERS, WEIGHTS, 32, 48, 2)
+    dots = np.tile(np.arange(16, dtype=np.float32), (3, 1))
+    call(function, dots, 1, OTHERS, 2, WEIGHTS, 32, 48)
     for c in range(16):
         total = sum(float(WEIGHTS[32 + c, j]) * float(OTHERS[2, j]) for j in range(48, 48 + columns))
-        assert dots[0, c] == pytest.approx(c + total, abs=1e-4)
+        assert dots[1, c] == pytest.approx(c + total, abs=1e-4)
+        assert dots[0, c] == dots[2, c] == c
 
 
-@pytest.mark.parametrize(("function", "samples", "columns"), [
+@pytest.mark.parametrize(("function", "views", "columns"), [
     (tiles.add_outer_wide, 1, 64), (tiles.add_four_outer_wide, 4, 64), (tiles.add_outer_narrow, 1, 16),
 ])  # fmt: skip
-def test_add_outer(function: Any, samples: int, columns: int) -> None:
+def test_add_outer(function: Any, views: int, columns: int) -> None:
     weights = WEIGHTS.copy()
-    pairs = ((0, 2), (3, 0), (5, 4), (1, 1))
-    call(function, weights, ACTS, OTHERS, 16, 80, *(e for e, _ in pairs), *(m for _, m in pairs))
+    call(function, weights, ACTS, OTHERS, 16, 80, 0, 3, 5, 1, 1)
     wanted = WEIGHTS.astype(float)
-    for entry, owner in pairs[:samples]:
+    for i, view in enumerate((0, 3, 5, 1)[:views]):
         for c in range(16):
             for j in range(80, 80 + columns):
-                wanted[16 + c, j] += float(ACTS[entry, c]) * float(OTHERS[owner, j])
+                wanted[16 + c, j] += float(ACTS[view, c]) * float(OTHERS[1 + i, j])
     np.testing.assert_allclose(weights, wanted, rtol=1e-5, atol=1e-5)
 
 
-def test_replace_positive() -> None:
-    acts, dots = ACTS.copy(), -np.arange(16, dtype=np.float32)[None]
-    call(tiles.replace_positive, acts, 2, dots)
-    np.testing.assert_array_equal(acts[2], np.where(ACTS[2] > 0, -np.arange(16), 0))
-    np.testing.assert_array_equal(acts[[0, 1, 3, 4, 5]], ACTS[[0, 1, 3, 4, 5]])
-    assert not dots.any()
+@pytest.mark.parametrize(("start", "end"), [(0, 4), (1, 3), (2, 2)])
+def test_see(start: int, end: int) -> None:
+    acts = ACTS.copy()
+    call(gathers.see, acts, 2, BIAS, SUMS, PIECES, start, end)
+    for c in range(16):
+        total = float(BIAS[c])
+        for above, within in ENDS[start:end]:
+            total += float(SUMS[within, c]) - float(SUMS[above, c])
+        assert acts[2, c] == pytest.approx(max(0.0, total), abs=1e-5)
+    np.testing.assert_array_equal(np.delete(acts, 2, 0), np.delete(ACTS, 2, 0))
 
 
-@pytest.mark.parametrize("gradient", [False, True])
-def test_add_run(gradient: bool) -> None:
-    acts, sums = ACTS.copy(), WEIGHTS[:, :64].copy()
-    call(tiles.add_run_gradient if gradient else tiles.add_run, acts, sums, 7, 2, 5, 0, 3, 1)
-    wanted_acts, wanted_sums = ACTS.astype(float), WEIGHTS[:, :64].astype(float)
-    for d, entry in enumerate((5, 0, 3, 1)):
-        for c in range(16):
-            if gradient:
-                wanted_sums[7, 16 * d + c] += ACTS[entry, c]
-                wanted_sums[2, 16 * d + c] -= ACTS[entry, c]
-            else:
-                wanted_acts[entry, c] += float(WEIGHTS[7, 16 * d + c]) - float(WEIGHTS[2, 16 * d + c])
-    np.testing.assert_allclose(acts, wanted_acts, rtol=1e-5, atol=1e-5)
+def test_see_gradient() -> None:
+    grads, bias, sums = RNG.standard_normal((4, 16)).astype(np.float32), BIAS.copy(), SUMS.copy()
+    call(gathers.see_gradient, ACTS, grads, 3, bias, sums, PIECES, 1, 4)
+    wanted_bias, wanted_sums = BIAS.astype(float), SUMS.astype(float)
+    for c in range(16):
+        grad = float(grads[3, c]) if ACTS[3, c] > 0 else 0.0
+        wanted_bias[c] += grad
+        for above, within in ENDS[1:]:
+            wanted_sums[within, c] += grad
+            wanted_sums[above, c] -= grad
+    np.testing.assert_allclose(bias, wanted_bias, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(sums, wanted_sums, rtol=1e-5, atol=1e-5)
+
+
+def test_clear_row() -> None:
+    acts = ACTS.copy()
+    call(gathers.clear_row, acts, 4)
+    assert not acts[4].any()
+    np.testing.assert_array_equal(np.delete(acts, 4, 0), np.delete(ACTS, 4, 0))
+
+
+@pytest.mark.parametrize(("wide", "columns"), [(True, 64), (False, 16)])
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_rows_are_added_and_added_to(wide: bool, columns: int, kind: Any) -> None:
+    rows = np.array([9, 2, 0, 2, 3, 9]).astype(kind)  # the first and the last are not meant
+    matrix, part = OTHERS.copy(), slice(32, 32 + columns)
+    call(gathers.add_to_rows_wide if wide else gathers.add_to_rows_narrow, matrix, rows, 1, 5, WEIGHTS, 7, 32)
+    wanted = OTHERS.astype(float)
+    for m in (2, 0, 2, 3):
+        wanted[m, part] += WEIGHTS[7, part]
+    np.testing.assert_allclose(matrix, wanted, rtol=1e-5, atol=1e-5)
+    sums = WEIGHTS.copy()
+    call(gathers.sum_rows_wide if wide else gathers.sum_rows_narrow, sums, 7, OTHERS, rows, 1, 5, 32)
+    wanted = WEIGHTS.astype(float)
+    wanted[7, part] = 2 * OTHERS[2, part].astype(float) + OTHERS[0, part] + OTHERS[3, part]
+    np.testing.assert_allclose(sums, wanted, rtol=1e-5, atol=1e-5)

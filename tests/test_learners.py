@@ -10,7 +10,7 @@ import pytest
 
 from fastpong.config import Config, changed, make_config
 from fastpong.games import Games
-from fastpong.kernels import passes
+from fastpong.kernels import meeting
 from fastpong.ppo import PPO
 from fastpong.reinforce import Reinforce
 from fastpong.trainer import Trainer
@@ -52,7 +52,7 @@ def test_warming_up_changes_nothing(preset: str, kind: type) -> None:
         np.testing.assert_array_equal(trainer.policy.weights, before)
         learner = trainer.learner
         assert learner.updates == 0
-        assert not (learner.gradient if isinstance(learner, Reinforce) else learner.adam.halves[0].buffer).any()
+        assert not (learner.gradient if isinstance(learner, Reinforce) else learner.adam._buffer).any()
         state = trainer.learner.state()
         assert state.keys() == state_before.keys()
         for name, array in state.items():
@@ -101,7 +101,6 @@ def test_two_threads_that_meet_learn_what_one_does(share: float) -> None:
             weights[:] = before
             learner = trainer.learner = PPO(config, trainer.policy)
             learner.adam.pool = other
-            assert learner.adam.together == (other is not None)
             trainer.rollout.begins[:] = 0
             learner.learn(trainer.rollout, trainer.tally)
             assert learner.updates == 3 * 6
@@ -120,15 +119,15 @@ def test_a_thread_does_not_wait_for_one_that_fails(which: int) -> None:
         adam = trainer.learner.adam
         adam.pool = pool
 
-        def work(half: int, place: npt.NDArray[np.int64]) -> bool:
+        def work(half: int, place: npt.NDArray[np.int64], *_: object) -> bool:
             if half == which:
                 raise KeyboardInterrupt
-            arrived.append(passes.meet(place, half, 1))
+            arrived.append(meeting.meet(place, half, 1))
             return True
 
         arrived: list[bool] = []
         with pytest.raises(KeyboardInterrupt):
-            adam.meeting(work)
+            adam.run(work, 1, 0.0)
         assert arrived == [False]
 
 

@@ -1,9 +1,11 @@
 """The step from a gradient to new weights."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
-from fastpong.kernels.jit import reassociated
+from fastpong.kernels.jit import kernel, reassociated
 
 F32 = npt.NDArray[np.float32]
 
@@ -31,38 +33,70 @@ def rmsprop(
         gradient[i] = np.float32(0.0)
 
 
-@reassociated
-def adam(
-    weights: F32,  # (any,) in and out
-    gradient: F32,  # (any,) in; out: zeros where it was used
-    other: F32,  # (any,) the same: what is to be added to the gradient
-    mean: F32,  # (any,) in and out: running mean of the gradient
-    square: F32,  # (any,) in and out: running mean of the squared gradient
-    spans: npt.NDArray[np.int64],  # (n, 2) begins and ends of what is to be changed
-    first: int,
-    last: int,  # the spans first … last − 1 are this call's
+class Rates(NamedTuple):
+    """Adam's settings at one of its steps, float32; see `rates_of`."""
+
+    beta_1: Any
+    beta_2: Any
+    rate: Any
+    root: Any
+    epsilon: Any
+
+
+@kernel
+def rates_of(
     learning_rate: float,
     beta_1: float,
     beta_2: float,
     epsilon: float,
     step: int,  # 1 for the first step
-) -> None:
-    """Step uphill with Adam in some spans only; the rest keeps weights and means.
+) -> Rates:
+    """Return the settings of a step; the corrections for the beginning are part of them."""
+    return Rates(
+        np.float32(beta_1), np.float32(beta_2), np.float32(learning_rate / (1.0 - beta_1**step)),
+        np.float32(1.0 / np.sqrt(1.0 - beta_2**step)), np.float32(epsilon),
+    )  # fmt: skip
 
-    Kingma and Ba, "Adam", 2015, algorithm 1. Unlike there, weights that a minibatch does not touch do not move: Pong
-    has pixels that are never set.
+
+@reassociated
+def adam(
+    weights: F32,  # (any,) in and out
+    gradient: F32,  # (any,) in; out: zeros
+    mean: F32,  # (any,) in and out: running mean of the gradient
+    square: F32,  # (any,) in and out: running mean of the squared gradient
+    rates: Rates,
+) -> None:
+    """Step uphill with Adam (Kingma and Ba, "Adam", 2015, algorithm 1)."""
+    b1, b2, rate, root, epsilon = rates
+    one = np.float32(1.0)
+    for j in range(len(weights)):
+        g = gradient[j]
+        mean[j] = b1 * mean[j] + (one - b1) * g
+        square[j] = b2 * square[j] + (one - b2) * g * g
+        weights[j] += rate * mean[j] / (root * np.sqrt(square[j]) + epsilon)
+        gradient[j] = np.float32(0.0)
+
+
+@kernel
+def adam_where_touched(
+    weights: F32,  # (rows, columns) in and out, as are the next three: as for `adam`
+    gradient: F32,
+    mean: F32,
+    square: F32,
+    rates: Rates,
+    touched: npt.NDArray[np.bool_],  # (n,) whether the rows i · height … (i + 1) · height − 1 have a gradient
+    height: int,
+    first: int,  # the flags first … last − 1 are this call's
+    last: int,
+) -> None:
+    """Step uphill in the rows that were touched only; the others keep weights and means.
+
+    Unlike in Adam as published, weights that a minibatch does not touch do not move: Pong has pixels that are never
+    set.
     """
-    b1, b2 = np.float32(beta_1), np.float32(beta_2)
-    rate = np.float32(learning_rate / (1.0 - beta_1**step))
-    root = np.float32(1.0 / np.sqrt(1.0 - beta_2**step))
-    eps, one = np.float32(epsilon), np.float32(1.0)
+    size = height * weights.shape[1]
+    w, g, m, v = weights.reshape(-1), gradient.reshape(-1), mean.reshape(-1), square.reshape(-1)
     for i in range(first, last):
-        part = slice(spans[i, 0], spans[i, 1])
-        # Views, so that no index can be negative: Numba's loops over those that could are not vectorised.
-        w, m, v, mine, others = weights[part], mean[part], square[part], gradient[part], other[part]
-        for j in range(len(w)):
-            g = mine[j] + others[j]
-            m[j] = b1 * m[j] + (one - b1) * g
-            v[j] = b2 * v[j] + (one - b2) * g * g
-            w[j] += rate * m[j] / (root * np.sqrt(v[j]) + eps)
-            mine[j] = others[j] = np.float32(0.0)
+        if touched[i]:
+            part = slice(i * size, (i + 1) * size)
+            adam(w[part], g[part], m[part], v[part], rates)

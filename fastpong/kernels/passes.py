@@ -1,247 +1,276 @@
-"""A whole pass on two threads that meet in compiled code: to meet in Python costs a tenth to a fifth of it.
+"""A pass over a batch: all its minibatches, on two threads that meet in compiled code, or on one.
 
-Each thread adds up one half of every minibatch, waits for the other, takes Adam's step in its half of the rows, and
-waits again. Such a wait is some microseconds, for which a thread that sleeps would not wake up in time; if it takes
-longer, the thread gives way to whatever else wants its core.
+A minibatch is worked on in two halves, on any machine: so the sums are the same on all. What belongs to sites is halved
+by sites: each half adds up what its sites contribute to the hidden units of all samples, and later the gradient of its
+sites' weights, of which the other half knows nothing; so these stay in the caches of one core. In between, outputs and
+loss, are halved by samples.
 """
 
-import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from llvmlite import binding
-from numba import types
-from numba.core import config as numba_config
-from numba.extending import intrinsic
 
-from fastpong.kernels.jit import inlined, kernel
-from fastpong.kernels.optimiser import adam
-from fastpong.kernels.ppo import clipped_gradient, touched_spans
-from fastpong.kernels.sites import SITES
+from fastpong.kernels import convolution
+from fastpong.kernels.aligned import new_matrix
+from fastpong.kernels.jit import kernel
+from fastpong.kernels.meeting import ALONE, meet
+from fastpong.kernels.optimiser import Rates, adam, rates_of
+from fastpong.kernels.ppo import Objective, Steps, clipped_gradient
+from fastpong.kernels.records import Network, Optimiser, Pass
+from fastpong.kernels.sites import SITES, Views, deal
+from fastpong.kernels.tiles import CHANNELS
 from fastpong.kernels.value import value_gradient
 
 F32 = npt.NDArray[np.float32]
+I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
+U8 = npt.NDArray[np.uint8]
 Flags = npt.NDArray[np.bool_]
 
-GONE = np.iinfo(np.int64).max
-"""What a thread that will not come says at the meeting place."""
-
-_PLAIN: bool = getattr(numba_config, "DISABLE_JIT")  # noqa: B009  (numba's own module is not typed)
-_PATIENCE = 2000  # looks, about 10 µs
+MEETINGS = 4
+"""How often the threads meet in a minibatch."""
 
 
-def _atomic(load: bool) -> Any:
-    """Make ``look(place, which)`` or ``tell(place, which, number)``, for int64 (2, 8): a row is a line of the cache."""
+class _Room(NamedTuple):
+    """What one half needs: see `convolution.add_sites` and `sites_gradient`."""
 
-    def address(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        view = context.make_array(signature.args[0])(context, builder, values[0])
-        return builder.gep(view.data, [builder.mul(values[1], builder.extract_value(view.shape, 1))])
-
-    def look(typing: Any, place: Any, which: Any) -> Any:
-        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            return builder.load_atomic(address(context, builder, signature, values), "acquire", 8)
-
-        return types.int64(place, types.int64), code
-
-    def tell(typing: Any, place: Any, which: Any, number: Any) -> Any:
-        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            builder.store_atomic(values[2], address(context, builder, signature, values), "release", 8)
-            return context.get_dummy_value()
-
-        return types.void(place, types.int64, types.int64), code
-
-    def plain_look(place: I64, which: int) -> int:
-        return int(place[which, 0])
-
-    def plain_tell(place: I64, which: int, number: int) -> None:
-        place[which, 0] = number
-
-    if _PLAIN:
-        return plain_look if load else plain_tell
-    return intrinsic(look if load else tell)
-
-
-def _make_give_way() -> Any:
-    """Return a function that lets others have the core, or does nothing where the system has none for that."""
-    if _PLAIN:
-        return lambda: time.sleep(0)
-    if binding.address_of_symbol("sched_yield"):
-        return types.ExternalFunction("sched_yield", types.int32())
-    return kernel(lambda: 0)
-
-
-_look, _tell, _give_way = _atomic(load=True), _atomic(load=False), _make_give_way()
+    first: int
+    last: int
+    marks: I64
+    acts: F32
+    grad_acts: F32
+    grad_sums: F32
 
 
 @kernel
-def meet(
-    place: I64,  # (2, 8) the meeting place: 0, and then in column 0 how often each thread has come
-    which: int,  # 0 or 1: this thread
-    number: int,  # of this meeting, from 1 on
-) -> bool:
-    """Wait for the other thread; False if it will not come. What either wrote before, both can read after."""
-    _tell(place, which, number)
-    looks = 0
-    while True:
-        other = _look(place, 1 - which)
-        if other == GONE:
-            return False
-        if other >= number:
-            return True
-        looks += 1
-        if looks > _PATIENCE:
-            _give_way()
+def _room_of(
+    half: int,
+    views: Views,
+    weights: Network,
+) -> _Room:
+    first, last = (0, views.middle) if half == 0 else (views.middle, SITES)
+    count = len(views.bounds) - 1
+    grad_sums = convolution.prefix_sums(weights.kernel)
+    grad_sums[:] = np.float32(0.0)
+    acts, grads = new_matrix(count, CHANNELS), new_matrix(count, CHANNELS)
+    return _Room(first, last, np.zeros(count, np.int64), acts, grads, grad_sums)
 
 
-@inlined
-def step_of_half(
-    which: int,
-    place: I64,  # see meet
-    number: int,  # of this minibatch in the pass, from 0 on
-    touched: Flags,  # (442,) of this half; out: False
-    other_touched: Flags,  # (442,) of the other half
-    buffers: Any,  # all weights, the gradients of both halves, mean, square, see optimiser.adam
-    spans: I64,  # (n + 442, 2) the first n are begins and ends of all weights but w1; the rest is written here
-    few: int,  # n
-    w1_begin: int,
-    hidden: int,  # columns of w1
-    learning_rate: float,
-    beta_1: float,
-    beta_2: float,
-    epsilon: float,
-    updates: int,  # steps of the optimiser before this pass
-) -> bool:
-    """Take Adam's step in this half of the weights, once both gradients are there; False if the other has gone."""
-    if not meet(place, which, 2 * number + 1):
-        return False
-    count = touched_spans(touched, other_touched, w1_begin, hidden, spans, few)
-    middle = (few + count + 1) // 2  # the few are for the first half
-    begin, end = (0, middle) if which == 0 else (middle, count)
-    adam(
-        buffers[0], buffers[1], buffers[2], buffers[3], buffers[4], spans, begin, end,
-        learning_rate, beta_1, beta_2, epsilon, updates + number + 1,
+@kernel
+def _contribute(
+    half: int,
+    b: int,
+    room: _Room,
+    views: Views,
+    over: Pass,
+    weights: Network,
+) -> None:
+    """Compute what the sites of a half contribute to the hidden units of minibatch b."""
+    hidden = over.hidden if half == 0 else over.others
+    hidden[: over.ends[b + 1] - over.ends[b]] = np.float32(0.0)
+    convolution.add_sites(
+        views, room.first, room.last, over.bounds[b], over.bounds[b + 1], over.rows, over.kinds,
+        convolution.prefix_sums(weights.kernel), weights.bias, weights.w1, room.marks, 2 * b + 1, room.acts, hidden,
     )  # fmt: skip
-    if not meet(place, which, 2 * number + 2):
-        return False
-    for site in range(len(touched)):
-        touched[site] = False
-    return True
 
 
-@inlined
-def _spans(few: I64) -> I64:
-    """Return room for the spans of a minibatch, which begins with these."""
-    spans = np.empty((len(few) + SITES + 1, 2), np.int64)
-    for i in range(len(few)):  # loops, since expressions of arrays take longer to compile
-        spans[i, 0], spans[i, 1] = few[i, 0], few[i, 1]
-    return spans
+@kernel
+def _complete(
+    part: slice,  # which rows of the minibatch
+    samples: I64,  # (m,) of these
+    ages: I64,
+    actions: U8,
+    games: int,
+    past: int,
+    choices: int,
+    over: Pass,
+    w1: F32,
+) -> F32:
+    """Return the hidden units of some samples of a minibatch."""
+    hidden, others = over.hidden[part], over.others[part]
+    for m in range(len(hidden)):
+        unit, other = hidden[m], others[m]
+        for j in range(len(unit)):
+            unit[j] += other[j]
+    convolution.add_facts(ages, actions, games, samples, past, choices, w1, hidden)
+    return hidden
+
+
+@kernel
+def _go_back(
+    half: int,
+    b: int,
+    room: _Room,
+    views: Views,
+    over: Pass,
+    weights: Network,
+    gradients: Any,  # of both halves, see half_of_pass
+    touched: Flags,
+    optimiser: Optimiser,
+    rates: Rates,
+) -> None:
+    """Carry the gradient of the hidden units of minibatch b back to the sites of a half."""
+    own = gradients[half]
+    convolution.sites_gradient(
+        views, room.first, room.last, over.bounds[b], over.bounds[b + 1], over.rows, over.kinds, weights.w1,
+        over.grad_hidden, room.marks, 2 * b + 2, room.acts, room.grad_acts, room.grad_sums, own.bias,
+        gradients[0].w1, touched, optimiser.apply, optimiser.mean.w1, optimiser.square.w1, rates,
+    )  # fmt: skip
+    convolution.prefix_gradient(room.grad_sums, own.kernel)
+
+
+@kernel
+def _flat(
+    part: int,  # 0 … 3: kernel, bias, facts, w2
+    arrays: Network,
+) -> F32:
+    if part == 0:
+        return arrays.kernel.reshape(-1)
+    if part == 1:
+        return arrays.bias
+    return arrays.w1.reshape(-1)[convolution.FACTS * arrays.w1.shape[1] :] if part == 2 else arrays.w2.reshape(-1)
+
+
+@kernel
+def _change_the_rest(
+    half: int,
+    weights: Network,
+    gradients: Any,
+    optimiser: Optimiser,
+    rates: Rates,
+) -> None:
+    """Change a half of the weights that belong to no site, whose gradient both halves have added to."""
+    for part in range(2 * half, 2 * half + 2):
+        gradient, other = _flat(part, gradients[0]), _flat(part, gradients[1])
+        for i in range(len(other)):
+            gradient[i] += other[i]
+            other[i] = np.float32(0.0)
+        adam(_flat(part, weights), gradient, _flat(part, optimiser.mean), _flat(part, optimiser.square), rates)
 
 
 @kernel
 def half_of_pass(
-    which: int,  # 0 or 1: this half, and this thread
+    which: int,  # 0 or 1: this half, and this thread; ALONE: both halves
     place: I64,  # see meet; 0 at the beginning
-    listed: Any,  # (bounds, sites, run_bounds, moves), see sites.list_sites
-    picks: I64,  # (m,) the samples of all minibatches, as indices into what was listed
-    ends: I64,  # (minibatches + 1,) those of minibatch b are picks[ends[b] : ends[b + 1]]
-    scales: npt.NDArray[np.float64],  # (minibatches,) weight of a sample: 1 / size of its minibatch
-    first: int,  # what to add to picks for indices into the arrays of `steps`
+    begin: int,  # the minibatches begin … end − 1 of the pass
+    end: int,
+    views: Views,  # of the batch
+    over: Pass,
+    steps: Steps,
     games: int,
-    steps: Any,  # (ages, actions, log_probs, advantages, targets, importance, planned), each (rows · games,)
-    weights: Any,  # (kernel, bias, w1, w2) as for ppo.clipped_gradient
-    gradient: Any,  # the same for this half's gradient, all 0; out: 0 again
-    touched: Flags,  # (442,) of this half, False; out: False again
-    other_touched: Flags,  # (442,) of the other half
-    statistics: npt.NDArray[np.float64],  # (4,) in and out, see ppo.clipped_gradient
-    buffers: Any,  # all weights, the gradients of both halves, mean, square, see optimiser.adam
-    few: I64,  # (n, 2) begins and ends of all weights but w1
-    w1_begin: int,
-    past: int,
-    clip: float,
-    clip_high: float,
-    entropy_weight: float,
-    value_weight: float,
-    learning_rate: float,
-    beta_1: float,
-    beta_2: float,
-    epsilon: float,
-    updates: int,  # steps of the optimiser before this pass
+    past: int,  # how many of the last actions are seen
+    objective: Objective,
+    weights: Network,  # in and out, if `optimiser.apply`
+    gradients: Any,  # two Networks, all 0; out: what either half added up, or 0 again; sites' are in the first
+    touched: Flags,  # (441,) False; out: True for the sites that have a gradient
+    statistics: npt.NDArray[np.float64],  # (2, 4) in and out: of each half of the samples, see ppo.clipped_gradient
+    optimiser: Optimiser,
 ) -> bool:
-    """Take one half's part in a pass over a batch; False if the other half's thread has gone."""
-    samples, spans = np.empty(len(picks), np.int64), _spans(few)
-    for i in range(len(picks)):
-        samples[i] = first + picks[i]
-    for b in range(len(ends) - 1):
-        middle = (ends[b] + ends[b + 1] + 1) // 2  # the first half has one more if they are odd
-        begin, end = (ends[b], middle) if which == 0 else (middle, ends[b + 1])
-        part = picks[begin:end]
-        clipped_gradient(
-            listed[0], listed[1], listed[2], listed[3], part, steps[0], games, steps[1], steps[2], steps[3], steps[4],
-            steps[5], steps[6], samples[begin:end], weights[0], weights[1], weights[2], weights[3], past, clip,
-            clip_high, entropy_weight, value_weight, scales[b], gradient[0], gradient[1], gradient[2], gradient[3],
-            touched, statistics,
-        )  # fmt: skip
-        if not step_of_half(
-            which, place, b, touched, other_touched, buffers, spans, len(few), w1_begin, weights[2].shape[1],
-            learning_rate, beta_1, beta_2, epsilon, updates,
-        ):  # fmt: skip
+    """Take one half's part in some minibatches of PPO, or both halves'; False if the other half's thread has gone."""
+    rooms = (_room_of(0, views, weights), _room_of(1, views, weights))
+    halves = range(2) if which == ALONE else range(which, which + 1)
+    choices = weights.w2.shape[0] - 1
+    if begin == 0:
+        for half in halves:
+            deal(views, rooms[half].first, rooms[half].last, over.places, over.bounds, over.rows, over.kinds)
+    for b in range(begin, end):
+        meeting, step = MEETINGS * (b - begin), optimiser.updates + b - begin + 1
+        rates = rates_of(optimiser.learning_rate, optimiser.beta_1, optimiser.beta_2, optimiser.epsilon, step)
+        for half in halves:
+            _contribute(half, b, rooms[half], views, over, weights)
+        if not meet(place, which, meeting + 1):
+            return False
+        samples = over.samples[over.ends[b] : over.ends[b + 1]]
+        middle = (len(samples) + 1) // 2
+        for half in halves:
+            part = slice(0, middle) if half == 0 else slice(middle, len(samples))
+            hidden = _complete(part, samples[part], steps.ages, steps.actions, games, past, choices, over, weights.w1)
+            clipped_gradient(
+                hidden, samples[part], steps, weights.w2, objective, over.scales[b], gradients[half].w2,
+                over.grad_hidden[part], statistics[half],
+            )  # fmt: skip
+            convolution.facts_gradient(
+                steps.ages, steps.actions, games, samples[part], past, choices, over.grad_hidden[part],
+                gradients[half].w1,
+            )  # fmt: skip
+        if not meet(place, which, meeting + 2):
+            return False
+        for half in halves:
+            _go_back(half, b, rooms[half], views, over, weights, gradients, touched, optimiser, rates)
+        if not meet(place, which, meeting + 3):
+            return False
+        if optimiser.apply:
+            for half in halves:
+                _change_the_rest(half, weights, gradients, optimiser, rates)
+        if not meet(place, which, meeting + 4):
             return False
     return True
 
 
 @kernel
 def half_of_value_pass(
-    which: int,  # 0 or 1: this half, and this thread
-    place: I64,  # see meet; 0 at the beginning
-    listed: Any,  # (bounds, sites, run_bounds, moves), see sites.list_sites
-    samples: I64,  # (listed,) what was listed, as indices into ages and actions
-    picks: I64,  # (m,) the samples of all minibatches, as indices into what was listed
-    ends: I64,  # (minibatches + 1,) those of minibatch b are picks[ends[b] : ends[b + 1]]
-    scales: npt.NDArray[np.float64],  # (minibatches,) weight of a sample: 1 / size of its minibatch
-    games: int,
+    which: int,  # as for half_of_pass, here and in the next five
+    place: I64,
+    begin: int,
+    end: int,
+    views: Views,
+    over: Pass,
     ages: I64,  # (rows · games,)
-    actions: Any,  # (rows · games,)
+    actions: U8,  # (rows · games,)
     targets: F32,  # (listed,) what the values should have been
-    weights: Any,  # (kernel, bias, w1, w2) as for value.value_gradient
-    gradient: Any,  # the same for this half's gradient, all 0; out: 0 again
-    touched: Flags,  # as for half_of_pass, here and in the next four
-    other_touched: Flags,
-    buffers: Any,
-    few: I64,
-    w1_begin: int,
+    games: int,
     past: int,
     choices: int,
-    learning_rate: float,
-    beta_1: float,
-    beta_2: float,
-    epsilon: float,
-    updates: int,  # steps of the optimiser before this pass
+    weights: Network,  # as for half_of_pass, here and in the next two
+    gradients: Any,
+    touched: Flags,
+    optimiser: Optimiser,
     decay: float,  # of the running mean of all weights
+    flat: F32,  # (any,) all weights
     means: F32,  # (any,) in and out: this mean
 ) -> bool:
-    """Take one half's part in the critic's pass over its minibatches; False if the other half's thread has gone."""
-    own, spans = np.empty(len(picks), np.int64), _spans(few)
-    for i in range(len(picks)):
-        own[i] = samples[picks[i]]
-    for b in range(len(ends) - 1):
-        middle = (ends[b] + ends[b + 1] + 1) // 2
-        begin, end = (ends[b], middle) if which == 0 else (middle, ends[b + 1])
-        value_gradient(
-            listed[0], listed[1], listed[2], listed[3], picks[begin:end], ages, games, actions, own[begin:end],
-            weights[0], weights[1], weights[2], weights[3], past, choices, targets, scales[b],
-            gradient[0], gradient[1], gradient[2], gradient[3], touched,
-        )  # fmt: skip
-        if not step_of_half(
-            which, place, b, touched, other_touched, buffers, spans, len(few), w1_begin, weights[2].shape[1],
-            learning_rate, beta_1, beta_2, epsilon, updates,
-        ):  # fmt: skip
+    """Take one half's part in some of the critic's minibatches, or both; False if the other half's thread has gone."""
+    rooms = (_room_of(0, views, weights), _room_of(1, views, weights))
+    halves = range(2) if which == ALONE else range(which, which + 1)
+    if begin == 0:
+        for half in halves:
+            deal(views, rooms[half].first, rooms[half].last, over.places, over.bounds, over.rows, over.kinds)
+    for b in range(begin, end):
+        meeting, step = MEETINGS * (b - begin), optimiser.updates + b - begin + 1
+        rates = rates_of(optimiser.learning_rate, optimiser.beta_1, optimiser.beta_2, optimiser.epsilon, step)
+        for half in halves:
+            _contribute(half, b, rooms[half], views, over, weights)
+        if not meet(place, which, meeting + 1):
             return False
-        # No weight changes before the next meeting. At first the mean is that of all weights so far.
-        share, middle = np.float32(max(1.0 - decay, 1.0 / (updates + b + 1))), len(means) // 2
-        own_part = slice(0, middle) if which == 0 else slice(middle, len(means))
-        mean, now = means[own_part], buffers[0][own_part]
-        for i in range(len(mean)):
-            mean[i] += share * (now[i] - mean[i])
+        samples, picks = over.samples[over.ends[b] : over.ends[b + 1]], over.picks[over.ends[b] : over.ends[b + 1]]
+        middle = (len(samples) + 1) // 2
+        for half in halves:
+            part = slice(0, middle) if half == 0 else slice(middle, len(samples))
+            hidden = _complete(part, samples[part], ages, actions, games, past, choices, over, weights.w1)
+            value_gradient(
+                hidden, picks[part], targets, weights.w2, over.scales[b], gradients[half].w2, over.grad_hidden[part]
+            )
+            convolution.facts_gradient(
+                ages, actions, games, samples[part], past, choices, over.grad_hidden[part], gradients[half].w1
+            )
+        if not meet(place, which, meeting + 2):
+            return False
+        for half in halves:
+            _go_back(half, b, rooms[half], views, over, weights, gradients, touched, optimiser, rates)
+        if not meet(place, which, meeting + 3):
+            return False
+        if optimiser.apply:
+            for half in halves:
+                _change_the_rest(half, weights, gradients, optimiser, rates)
+        if not meet(place, which, meeting + 4):
+            return False
+        if optimiser.apply:
+            # No weight changes before the next meeting but one. At first the mean is that of all weights so far.
+            share, middle = np.float32(max(1.0 - decay, 1.0 / step)), len(means) // 2
+            for half in halves:
+                own = slice(0, middle) if half == 0 else slice(middle, len(means))
+                mean, now = means[own], flat[own]
+                for i in range(len(mean)):
+                    mean[i] += share * (now[i] - mean[i])
     return True

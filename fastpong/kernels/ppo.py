@@ -4,16 +4,15 @@ The outputs are linear in the hidden units, with a bias: a logit per action, the
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fastpong.kernels import convolution
-from fastpong.kernels.aligned import new_matrix
-from fastpong.kernels.jit import inlined, kernel, reassociated
+from fastpong.kernels.jit import kernel, reassociated
 from fastpong.kernels.noise import choose, uniform
-from fastpong.kernels.sites import SITES, list_sites
-from fastpong.kernels.tiles import CHANNELS
+from fastpong.kernels.sites import list_views
 
 F32 = npt.NDArray[np.float32]
 I8 = npt.NDArray[np.int8]
@@ -146,9 +145,11 @@ def act(
     """Choose an action for each of some games."""
     samples = first + members
     choices = w2.shape[0] - 1
-    listed = list_sites(runs, starts, lengths, ages, games, samples, weights.shape[0])
-    picks = np.arange(len(samples))
-    hidden = convolution.forward(*listed, picks, ages, games, actions, samples, weights, bias, w1, past, choices)[0]
+    views = list_views(runs, starts, lengths, ages, games, samples, weights.shape[0])
+    hidden = convolution.hidden_units(
+        views, views.site_bounds[:-1], views.site_bounds[1:], views.samples, views.kinds, ages, actions, games, samples,
+        past, choices, convolution.prefix_sums(weights), bias, w1,
+    )  # fmt: skip
     probs = np.empty(choices, np.float32)
     for m in range(len(samples)):
         sample = samples[m]
@@ -164,49 +165,86 @@ def act(
             log_probs[sample] = math.log(max(probs[action], np.float32(1e-30)))
 
 
+class Steps(NamedTuple):
+    """What was done in each step of all games, and what is to be learned from it; arrays (rows · games,).
+
+    Attributes
+    ----------
+    ages : int64
+        Steps of the game before this one.
+    actions : uint8
+        What was done.
+    log_probs : float32
+        Log of the action's probability when it was taken.
+    advantages : float32
+        Standardised.
+    targets : float32
+        What the value should have been.
+    importance : float32
+        How much each sample counts: 1 / the chance that it is among those of a pass.
+    planned : int8
+        Not 0 where the action was not the agent's choice.
+    """
+
+    ages: I64
+    actions: U8
+    log_probs: F32
+    advantages: F32
+    targets: F32
+    importance: F32
+    planned: I8
+
+
+class Objective(NamedTuple):
+    """Constants of the objective, see `clipped_gradient`: the sides of the clip, and two weights."""
+
+    clip: float
+    clip_high: float
+    entropy_weight: float
+    value_weight: float
+
+
 @reassociated
-def _loss_gradient(
+def clipped_gradient(
     hidden: F32,  # (m, hidden) after the relu
-    samples: I64,  # (m,)
-    actions: U8,
-    log_probs: F32,
-    advantages: F32,
-    targets: F32,
-    importance: F32,
-    planned: I8,
-    w2: F32,
-    clip: float,
-    clip_high: float,
-    entropy_weight: float,
-    value_weight: float,
-    scale: float,
+    samples: I64,  # (m,) as indices into the arrays of `steps`
+    steps: Steps,
+    w2: F32,  # (actions + 1, hidden + 1)
+    objective: Objective,
+    scale: float,  # weight of a sample: 1 / size of the minibatch
     grad_w2: F32,  # in and out: the gradient is added
     grad_hidden: F32,  # (m, hidden) out: 0 where the relu is off
-    statistics: npt.NDArray[np.float64],  # (4,) in and out
+    statistics: npt.NDArray[np.float64],  # (4,) in and out: sums of entropy, KL, clipped samples, squared value error
 ) -> None:
-    """Add the gradient of the objective, see `clipped_gradient`, to that of `w2`; write that of the hidden units."""
+    """Add the gradient of some samples, uphill, to that of `w2`; write that of the hidden units.
+
+    Per sample: min(ρ A, clip(ρ, 1 − clip, 1 + clip_high) A) + entropy_weight · H − value_weight · ½ (target − V)²
+    (Schulman et al., "Proximal policy optimization algorithms", 2017, equations 7 and 9; the two sides of the clip as
+    in Yu et al., "DAPO", 2025, equation 10). The KL divergence is estimated by (ρ − 1) − log ρ.
+    """
     units, choices = hidden.shape[1], w2.shape[0] - 1
     probs, slopes = np.empty(choices, np.float32), np.empty(choices + 1, np.float32)
     for m in range(len(samples)):
         sample, unit, grad = samples[m], hidden[m], grad_hidden[m]
-        error = targets[sample] - _outputs(unit, w2, probs)
-        action, advantage, weight = actions[sample], advantages[sample], importance[sample]
-        log_ratio = math.log(max(probs[action], np.float32(1e-30))) - log_probs[sample]
+        error = steps.targets[sample] - _outputs(unit, w2, probs)
+        action, advantage, weight = steps.actions[sample], steps.advantages[sample], steps.importance[sample]
+        log_ratio = math.log(max(probs[action], np.float32(1e-30))) - steps.log_probs[sample]
         ratio = math.exp(log_ratio)
-        clipped = ratio > 1.0 + clip_high if advantage > 0.0 else ratio < 1.0 - clip
+        clipped = ratio > 1.0 + objective.clip_high if advantage > 0.0 else ratio < 1.0 - objective.clip
         entropy = 0.0
         for a in range(choices):
             entropy -= probs[a] * math.log(max(probs[a], np.float32(1e-30)))
         statistics[0] += weight * entropy
-        statistics[1] += weight * (ratio - 1.0 - log_ratio) * (planned[sample] == 0)
+        statistics[1] += weight * (ratio - 1.0 - log_ratio) * (steps.planned[sample] == 0)
         statistics[2] += weight * clipped
         statistics[3] += weight * error * error
         pull = 0.0 if clipped else ratio * advantage
         for a in range(choices):
             wanted = 1.0 if action == a else 0.0
             surprise = math.log(max(probs[a], np.float32(1e-30))) + entropy
-            slopes[a] = scale * weight * (pull * (wanted - probs[a]) - entropy_weight * probs[a] * surprise)
-        slopes[choices] = scale * weight * value_weight * error
+            pulled = pull * (wanted - probs[a]) - objective.entropy_weight * probs[a] * surprise
+            slopes[a] = scale * weight * pulled
+        slopes[choices] = scale * weight * objective.value_weight * error
         grad[:] = 0.0
         for a in range(choices + 1):
             slope, row, grad_row = slopes[a], w2[a], grad_w2[a]
@@ -216,94 +254,3 @@ def _loss_gradient(
                 grad[j] += slope * row[j]
         for j in range(units):
             grad[j] = grad[j] if unit[j] > 0.0 else np.float32(0.0)
-
-
-@inlined
-def clipped_gradient(
-    bounds: I64,  # see sites.list_sites, here and in the next three
-    sites: I16,
-    run_bounds: I64,
-    moves: I64,
-    picks: I64,  # (m,) the samples to add, as indices into what was listed
-    ages: I64,  # (rows · games,)
-    games: int,  # the sample before sample s is s − games
-    actions: U8,  # (rows · games,)
-    log_probs: F32,  # (rows · games,) of the actions when they were taken
-    advantages: F32,  # (rows · games,) standardised
-    targets: F32,  # (rows · games,) what the value should have been
-    importance: F32,  # (rows · games,) how much each sample counts: 1 / the chance that it is among `samples`
-    planned: I8,  # (rows · games,) not 0 where the action was not the agent's choice
-    samples: I64,  # (m,) the same samples, as indices into the arrays of (rows · games,)
-    weights: F32,  # (frames, 8, 4, 64) the kernel of the convolution
-    bias: F32,  # (16,) of its channels
-    w1: F32,  # (7072, hidden)
-    w2: F32,  # (actions + 1, hidden + 1)
-    past: int,  # how many of the last actions are seen
-    clip: float,  # the ratio of probabilities has no gradient below 1 − clip …
-    clip_high: float,  # … and above 1 + clip_high
-    entropy_weight: float,
-    value_weight: float,
-    scale: float,  # weight of a sample: 1 / size of the minibatch
-    grad_weights: F32,  # in and out: the gradient is added, here and in the next three
-    grad_bias: F32,
-    grad_w1: F32,
-    grad_w2: F32,
-    touched: npt.NDArray[np.bool_],  # (442,) in and out: set for the sites whose rows of grad_w1 were added to
-    statistics: npt.NDArray[np.float64],  # (4,) in and out: sums of entropy, KL, clipped samples, squared value error
-) -> None:
-    """Add the gradient of some samples, uphill.
-
-    Per sample: min(ρ A, clip(ρ, 1 − clip, 1 + clip_high) A) + entropy_weight · H − value_weight · ½ (target − V)²
-    (Schulman et al., "Proximal policy optimization algorithms", 2017, equations 7 and 9; the two sides of the clip as
-    in Yu et al., "DAPO", 2025, equation 10). The KL divergence is estimated by (ρ − 1) − log ρ.
-    """
-    choices = w2.shape[0] - 1
-    hidden, acts, groups, firsts, places, owners = convolution.forward(
-        bounds, sites, run_bounds, moves, picks, ages, games, actions, samples, weights, bias, w1, past, choices
-    )
-    grad_hidden = new_matrix(*hidden.shape)
-    _loss_gradient(
-        hidden, samples, actions, log_probs, advantages, targets, importance, planned, w2, clip, clip_high,
-        entropy_weight, value_weight, scale, grad_w2, grad_hidden, statistics,
-    )  # fmt: skip
-    convolution.backward(
-        run_bounds, moves, picks, ages, games, actions, samples, w1, past, choices, acts, groups, firsts, places,
-        owners, grad_hidden, grad_weights, grad_bias, grad_w1, touched,
-    )  # fmt: skip
-
-
-@kernel
-def merge(
-    gradient: F32,  # (7072, hidden) in and out: the rows of `other` are added
-    touched: npt.NDArray[np.bool_],  # (442,) in and out: the sites whose rows of `gradient` are not zero
-    other: F32,  # (7072, hidden) in; out: zeros
-    other_touched: npt.NDArray[np.bool_],  # (442,) in; out: all False
-) -> None:
-    """Add the gradient of `w1` that another part of the minibatch has to this one."""
-    for site in range(SITES + 1):
-        if other_touched[site]:
-            for i in range(site * CHANNELS, (site + 1) * CHANNELS):
-                into, row = gradient[i], other[i]
-                for j in range(into.shape[0]):
-                    into[j] += row[j]
-                    row[j] = np.float32(0.0)
-            touched[site] = True
-            other_touched[site] = False
-
-
-@kernel
-def touched_spans(
-    touched: npt.NDArray[np.bool_],  # (442,)
-    other_touched: npt.NDArray[np.bool_],  # (442,)
-    begin: int,  # where `w1` begins among all weights
-    hidden: int,  # its columns
-    spans: I64,  # (≥ count + 442, 2) out from `count` on: begin and end of each touched site's rows among all weights
-    count: int,
-) -> int:
-    """List what has a gradient of `w1` in either part of a minibatch; return the end of the list."""
-    for site in range(SITES + 1):
-        if touched[site] or other_touched[site]:
-            spans[count, 0] = begin + site * CHANNELS * hidden
-            spans[count, 1] = spans[count, 0] + CHANNELS * hidden
-            count += 1
-    return count

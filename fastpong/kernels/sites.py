@@ -1,26 +1,27 @@
-"""Which sites of the convolution see something, and what each run of pixels adds to them.
+"""What the sites of the convolution see.
 
 The court (160×80 pixels of 0 or 1, three or so frames deep) is cut into cells of 8×4 pixels. A *site* is a corner
 where four cells meet: it sees these 16×8 pixels, so each pixel is seen by four sites, and neighbouring sites are
-8 rows or 4 columns apart. Of 441 sites about 27 see a set pixel.
+8 rows or 4 columns apart. Of 441 sites about 25 see a set pixel.
 
-None of this depends on weights: it is listed once for a batch, and serves all passes over it.
+What one of them sees, a *view*, is seen again and again: of some 200 000 in a batch 8 000 differ, and a view is mostly
+met at the same few sites. So everything is computed once for each view, or once for each view at a site, and not once
+for each sample. Which views there are does not depend on weights: they are listed once for a batch, and serve all
+passes over it.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from fastpong.kernels.gathers import LENGTH_BITS
 from fastpong.kernels.images import COURT, RUN
 from fastpong.kernels.jit import kernel
 
-I16 = npt.NDArray[np.int16]
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
-
-Listed = tuple[I64, I16, I64, I64]
-"""What `list_sites` returns."""
+U16 = npt.NDArray[np.uint16]
 
 CELL = (RUN, 4)
 """Rows and columns of a cell."""
@@ -30,40 +31,151 @@ SITES = GRID[0] * GRID[1]
 
 _ROWS, _COLUMNS, _WIDTH = CELL[0], CELL[1], GRID[1]
 _COURT_WIDTH = COURT[1]
+_LEAST_SIZE = 2048  # of the table of views
+_GOLDEN, _MUL_1, _MUL_2 = (np.uint64(x) for x in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
-ROW_BITS, ENTRY_BITS = 10, 9
-"""Bits of a row of the prefix sums (36 for each of up to 16 frames), and of an entry of a sample (up to 441)."""
+assert 1 << LENGTH_BITS == RUN
+
+
+class Views(NamedTuple):
+    """What the sites of some samples see; an *entry* is a site of a sample.
+
+    A *piece* is what a run of pixels adds to a site: row `above + length` of the prefix sums (see
+    `convolution.prefix_sums`) minus row `above`, written as above · 8 + length − 1.
+
+    Attributes
+    ----------
+    bounds : int32 (views + 1,)
+        View v has the pieces ``bounds[v] … bounds[v + 1] − 1``.
+    pieces : uint16 (…,)
+        The pieces of each view.
+    site_bounds : int32 (442,)
+        Site s has the entries ``site_bounds[s] … site_bounds[s + 1] − 1``.
+    kinds : int32 (entries,)
+        The view of each entry, ascending within a site.
+    samples : int32 (entries,)
+        The sample of each entry, as an index into the listed samples.
+    middle : int
+        The sites before it have half of the entries.
+    """
+
+    bounds: I32
+    pieces: U16
+    site_bounds: I32
+    kinds: I32
+    samples: I32
+    middle: int
 
 
 @kernel
-def pack(
-    within: Any,
-    above: Any,
-    e0: int,
-    e1: int,
-    e2: int,
-    e3: int,
+def _mixed(
+    number: Any,
 ) -> Any:
-    """Pack what a run adds: row `within` minus row `above` of the prefix sums, a quarter to each of four entries."""
-    entries = e0 | e1 << ENTRY_BITS | e2 << 2 * ENTRY_BITS | e3 << 3 * ENTRY_BITS
-    return within | above << ROW_BITS | entries << 2 * ROW_BITS
+    """Return 64 well-mixed bits, uint64: the finaliser of SplitMix64, see `fastpong.noise`."""
+    x = np.uint64(number + 1) * _GOLDEN
+    x = (x ^ (x >> np.uint64(30))) * _MUL_1
+    x = (x ^ (x >> np.uint64(27))) * _MUL_2
+    return x ^ (x >> np.uint64(31))
 
 
 @kernel
-def unpack(
-    move: int,  # see pack
-) -> tuple[int, int, int, int, int, int]:
-    """Undo `pack`."""
-    row, entry = (1 << ROW_BITS) - 1, (1 << ENTRY_BITS) - 1
-    rest = move >> 2 * ROW_BITS
-    return (
-        move & row, move >> ROW_BITS & row, rest & entry, rest >> ENTRY_BITS & entry,
-        rest >> 2 * ENTRY_BITS & entry, rest >> 3 * ENTRY_BITS,
-    )  # fmt: skip
+def _turned(
+    bits: Any,  # uint64
+    quarters: int,
+) -> Any:
+    """Turn a word by quarters of its bits."""
+    left = np.uint64(16 * quarters)
+    return bits << left | bits >> np.uint64(64) - left if quarters else bits
 
 
 @kernel
-def list_sites(
+def _piece(
+    run: Any,  # see images.find_runs
+    column_of_sums: Any,  # (which of the four cells of its site it is in · frames + frame) · 4
+) -> Any:
+    """Return the piece that a run is of a view, see `Views`."""
+    position = np.int64(run) // RUN
+    row, column = position // _COURT_WIDTH % _ROWS, position % _COURT_WIDTH % _COLUMNS
+    return ((column_of_sums + column) * (_ROWS + 1) + row) << LENGTH_BITS | np.int64(run) % RUN
+
+
+@kernel
+def _cell_of(
+    run: Any,
+) -> Any:
+    """Return the cell that a run is in, numbered by the first of the four sites that see it."""
+    position = np.int64(run) // RUN
+    return position // _COURT_WIDTH // _ROWS * _WIDTH + position % _COURT_WIDTH // _COLUMNS
+
+
+@kernel
+def _add_samples(
+    runs: I32,  # as for `list_views`, here and in the next six
+    starts: I64,
+    lengths: I64,
+    ages: I64,
+    games: int,
+    samples: I64,
+    frames: int,
+    m: int,  # the first sample that is to be added
+    ends: I32,  # (m + 1,) in and out: entries of all samples before each; that of sample `m` is known
+    known: int,  # how many views there are
+    keys: npt.NDArray[np.uint64],  # (a power of 2,) in and out: table of the views' hashes, 0: free
+    names: I32,  # (a power of 2,) in and out: which views they are
+    sites: npt.NDArray[np.int16],  # (entries,) in and out: of all entries, in order of the samples
+    kinds: I32,  # (entries,) in and out: the same, of their views
+    bounds: I32,  # in and out, see `Views`, here and in the next
+    pieces: U16,
+) -> tuple[int, int]:
+    """Add samples as long as the table is at most half full; return the next sample, and how many views there are."""
+    # Of each site, of a sample; and of each cell, which has the number of the first of its sites: its runs.
+    hashes, marks = np.zeros(SITES, np.uint64), np.full(SITES, -1, np.int64)
+    cells, cell_marks = np.zeros((frames, SITES, 2), np.int64), np.full((frames, SITES), -1, np.int64)
+    entry: Any = np.int64(ends[m])
+    made: Any = np.int64(bounds[known])
+    while m < len(samples) and 2 * (known + SITES) <= len(keys):
+        first, seen = entry, min(ages[samples[m]] + 1, frames)
+        for f in range(seen):
+            sample = samples[m] - f * games
+            k, end = starts[sample], starts[sample] + lengths[sample]
+            while k < end:  # the runs of a cell are one after the other
+                begin, cell, mixed = k, _cell_of(runs[k]), np.uint64(0)
+                while k < end and _cell_of(runs[k]) == cell:
+                    mixed += _mixed(_piece(runs[k], f * _COLUMNS))
+                    k += 1
+                cells[f, cell, 0], cells[f, cell, 1], cell_marks[f, cell] = begin, k, m
+                for d in range(4):
+                    site = cell + (d >> 1) * _WIDTH + (d & 1)
+                    if marks[site] != m:
+                        marks[site] = m
+                        sites[entry] = site
+                        entry += 1
+                    # Turned, so that the same cell elsewhere in the view counts differently.
+                    hashes[site] += _turned(mixed, d)
+        for e in range(first, entry):
+            site = np.int64(sites[e])
+            key = hashes[site] | np.uint64(1)  # 0: nothing is here
+            hashes[site] = np.uint64(0)
+            at = _place_of(keys, key)
+            if keys[at] == np.uint64(0):
+                keys[at], names[at] = key, known
+                for f in range(seen):
+                    for d in range(4):
+                        cell = site - (d >> 1) * _WIDTH - (d & 1)
+                        if cell >= 0 and cell_marks[f, cell] == m:
+                            for k in range(cells[f, cell, 0], cells[f, cell, 1]):
+                                pieces[made] = _piece(runs[k], (d * frames + f) * _COLUMNS)
+                                made += 1
+                known += 1
+                bounds[known] = made
+            kinds[e] = names[at]
+        m += 1
+        ends[m] = entry
+    return m, known
+
+
+@kernel
+def list_views(
     runs: I32,  # (…,) see images.find_runs
     starts: I64,  # (rows · games,)
     lengths: I64,  # (rows · games,)
@@ -71,80 +183,122 @@ def list_sites(
     games: int,  # the sample before sample s is s − games
     samples: I64,  # (m,) indices into these arrays
     frames: int,  # how many screens are seen
-) -> Listed:
-    """List the sites of some samples that see something.
+) -> Views:
+    """List what the sites of some samples see.
 
-    Returns
-    -------
-    bounds : int64 (m + 1,)
-        The entries of sample i are ``bounds[i] … bounds[i + 1] − 1``.
-    sites : int16 (entries,)
-        The site of each entry.
-    run_bounds : int64 (m + 1,)
-        The same for its runs, in all frames.
-    moves : int64 (runs,)
-        What each run adds, see `pack`; entries are counted from the sample's first.
+    Two views are held to be the same if 63 bits of their hashes are, a sum over their pieces (Zobrist, "A new hashing
+    method with application for game playing", 1970): of n different views two are confused with a chance of n² / 2⁶⁴,
+    10⁻¹¹ for those of a batch.
     """
     count = 0
     for m in range(len(samples)):
         for f in range(min(ages[samples[m]] + 1, frames)):
             count += lengths[samples[m] - f * games]
-    moves, run_bounds = np.empty(count, np.int64), np.empty(len(samples) + 1, np.int64)
-    sites, bounds = np.empty(min(4 * count, SITES * len(samples)), np.int16), np.empty(len(samples) + 1, np.int64)
-    marks = np.zeros(SITES, np.int64)  # 1 + entry of each site, if it is one of this sample's
-    entry = move = 0
+    room, size = min(4 * count, SITES * len(samples)), _LEAST_SIZE
+    while 8 * size < count:
+        size *= 2
+    keys, names = np.zeros(size, np.uint64), np.zeros(size, np.int32)
+    sites, kinds, ends = np.empty(room, np.int16), np.empty(room, np.int32), np.zeros(len(samples) + 1, np.int32)
+    bounds, pieces = np.zeros(room + 1, np.int32), np.empty(4 * count, np.uint16)
+    done = known = 0
+    while True:
+        done, known = _add_samples(
+            runs, starts, lengths, ages, games, samples, frames, done, ends, known, keys, names, sites, kinds, bounds,
+            pieces,
+        )  # fmt: skip
+        if done == len(samples):
+            break
+        keys, names = _larger(keys, names)  # outside of the loop over samples, which would be twice as slow
+    # Sorted by view, and then by site; both keep the order of equals.
+    entries = ends[done]
+    where, site_bounds = np.zeros(known + 1, np.int32), np.zeros(SITES + 1, np.int32)
+    for e in range(entries):
+        where[kinds[e] + 1] += 1
+        site_bounds[sites[e] + 1] += 1
+    for v in range(known):
+        where[v + 1] += where[v]
+    their_sites, owners = np.empty(entries, np.int16), np.empty(entries, np.int32)
     for m in range(len(samples)):
-        first = entry
-        bounds[m], run_bounds[m] = entry, move
-        for f in range(min(ages[samples[m]] + 1, frames)):
-            sample = samples[m] - f * games
-            for k in range(starts[sample], starts[sample] + lengths[sample]):
-                length, position = np.int64(runs[k]) % RUN + 1, np.int64(runs[k]) // RUN
-                row, column = position // _COURT_WIDTH, position % _COURT_WIDTH
-                corner = row // _ROWS * _WIDTH + column // _COLUMNS
-                for d in range(4):
-                    site = corner + (d >> 1) * _WIDTH + (d & 1)
-                    if marks[site] <= first:
-                        sites[entry] = site
-                        entry += 1
-                        marks[site] = entry
-                base = (f * _COLUMNS + column % _COLUMNS) * (_ROWS + 1) + row % _ROWS
-                moves[move] = pack(
-                    base + length, base, marks[corner] - 1 - first, marks[corner + 1] - 1 - first,
-                    marks[corner + _WIDTH] - 1 - first, marks[corner + _WIDTH + 1] - 1 - first,
-                )  # fmt: skip
-                move += 1
-    bounds[len(samples)], run_bounds[len(samples)] = entry, move
-    return bounds, sites[:entry], run_bounds, moves
+        for e in range(ends[m], ends[m + 1]):
+            at = where[kinds[e]]
+            where[kinds[e]] += 1
+            their_sites[at], owners[at] = sites[e], m
+    middle = 0
+    for s in range(SITES):
+        site_bounds[s + 1] += site_bounds[s]
+        if 2 * site_bounds[s + 1] <= entries:
+            middle = s + 1
+    sorted_kinds, sorted_owners, i, site_ends = (
+        np.empty(entries, np.int32),
+        np.empty(entries, np.int32),
+        0,
+        site_bounds.copy(),
+    )
+    for v in range(known):
+        while i < where[v]:  # by now the end of the view's entries
+            at = site_ends[their_sites[i]]
+            site_ends[their_sites[i]] += 1
+            sorted_kinds[at], sorted_owners[at] = v, owners[i]
+            i += 1
+    return Views(bounds[: known + 1], pieces[: bounds[known]], site_bounds, sorted_kinds, sorted_owners, middle)
 
 
 @kernel
-def group_by_site(
-    bounds: I64,  # see list_sites
-    sites: I16,
-    picks: I64,  # (m,) which of the listed samples
-    groups: I64,  # (442,) out: site s has the places groups[s] … groups[s + 1] − 1
-    firsts: I64,  # (m + 1,) out: the entries of pick i are firsts[i] … firsts[i + 1] − 1
-    places: I64,  # (…,) out: the place of each of these entries, in order of the sites
-    owners: I64,  # (…,) out: the pick that each place belongs to
+def _place_of(
+    keys: npt.NDArray[np.uint64],  # (a power of 2,) 0: free
+    key: Any,  # uint64
+) -> Any:
+    """Return where a key is in the table, or is to be put."""
+    last = len(keys) - 1
+    at = np.int64(key >> np.uint64(33)) & last
+    while keys[at] != key and keys[at] != np.uint64(0):
+        at = (at + 1) & last
+    return at
+
+
+@kernel
+def _larger(
+    keys: npt.NDArray[np.uint64],
+    names: I32,
+) -> tuple[npt.NDArray[np.uint64], I32]:
+    """Return a table of the same that is four times as large."""
+    more, their_names = np.zeros(4 * len(keys), np.uint64), np.zeros(4 * len(keys), np.int32)
+    for i in range(len(keys)):
+        if keys[i] != np.uint64(0):
+            at = _place_of(more, keys[i])
+            more[at], their_names[at] = keys[i], names[i]
+    return more, their_names
+
+
+@kernel
+def deal(
+    views: Views,
+    first: int,  # the sites first … last − 1 are this call's
+    last: int,
+    places: I64,  # (listed,) minibatch · 2³² + row in it, of each listed sample; −1: in none
+    bounds: I32,  # (minibatches + 1, 441) out: those of site s in minibatch b are bounds[b, s] … bounds[b + 1, s] − 1
+    rows: I32,  # (entries,) out: their rows in the minibatch
+    kinds: I32,  # (entries,) out: their views
 ) -> None:
-    """Sort the entries of some of the listed samples by site, so that each site's weights are used in one go."""
-    groups[:] = 0
-    for m in range(len(picks)):
-        for e in range(bounds[picks[m]], bounds[picks[m] + 1]):
-            groups[np.int64(sites[e]) + 1] += 1
-    for s in range(1, len(groups)):
-        groups[s] += groups[s - 1]
-    at = 0
-    for m in range(len(picks)):
-        firsts[m] = at
-        for e in range(bounds[picks[m]], bounds[picks[m] + 1]):
-            site = np.int64(sites[e])
-            places[at] = groups[site]
-            owners[groups[site]] = m
-            groups[site] += 1
-            at += 1
-    firsts[len(picks)] = at
-    for s in range(len(groups) - 1, 0, -1):
-        groups[s] = groups[s - 1]
-    groups[0] = 0
+    """Deal the entries of each site to the minibatches of a pass; views stay in order."""
+    for site in range(first, last):
+        begin, end = views.site_bounds[site], views.site_bounds[site + 1]
+        for b in range(len(bounds)):
+            bounds[b, site] = 0
+        for k in range(begin, end):
+            place = places[views.samples[k]]
+            if place >= 0:
+                bounds[(place >> 32) + 1, site] += 1
+        bounds[0, site] = begin
+        for b in range(1, len(bounds)):
+            bounds[b, site] += bounds[b - 1, site]
+        # Each minibatch's bound moves on to the next one's while it gets its entries: afterwards all are one too far.
+        for k in range(begin, end):
+            place = places[views.samples[k]]
+            if place >= 0:
+                at = bounds[place >> 32, site]
+                bounds[place >> 32, site] += 1
+                rows[at], kinds[at] = place & 0xFFFFFFFF, views.kinds[k]
+        for b in range(len(bounds) - 1, 0, -1):
+            bounds[b, site] = bounds[b - 1, site]
+        bounds[0, site] = begin

@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpong.kernels import convolution
-from fastpong.kernels.aligned import new_matrix
-from fastpong.kernels.jit import inlined, reassociated
+from fastpong.kernels.jit import kernel, reassociated
+from fastpong.kernels.sites import Views
 
 F32 = npt.NDArray[np.float32]
-I16 = npt.NDArray[np.int16]
+I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
 
@@ -28,72 +28,58 @@ def _value(
     return float(total)
 
 
-@reassociated
+@kernel
 def values_of(
-    bounds: I64,  # see sites.list_sites, here and in the next three
-    sites: I16,
-    run_bounds: I64,
-    moves: I64,
-    picks: I64,  # (m,) the samples wanted, as indices into what was listed
+    views: Views,
+    bounds: I32,  # (parts + 1, 441) see sites.deal, here and in the next two: part b has the samples b · size …
+    rows: I32,
+    kinds: I32,
+    size: int,
+    first: int,  # the parts first … last − 1 are this call's
+    last: int,
     ages: I64,  # (rows · games,)
     games: int,  # the sample before sample s is s − games
     actions: U8,  # (rows · games,)
-    samples: I64,  # (m,) the same samples, as indices into the arrays of (rows · games,)
+    samples: I64,  # (listed,) the listed samples, as indices into these two arrays
     weights: F32,  # (frames, 8, 4, 64) the kernel of the convolution
     bias: F32,  # (16,) of its channels
     w1: F32,  # (7072, hidden)
     w2: F32,  # (1, hidden + 1)
     past: int,  # how many of the last actions are seen
     choices: int,  # how many actions there are
-    values: F32,  # (listed,) out, at `picks`
+    values: F32,  # (listed,) out, for these parts
 ) -> None:
     """Compute the values of some samples."""
-    hidden = convolution.forward(
-        bounds, sites, run_bounds, moves, picks, ages, games, actions, samples, weights, bias, w1, past, choices
-    )[0]
-    for m in range(len(picks)):
-        values[picks[m]] = _value(hidden[m], w2)
+    sums = convolution.prefix_sums(weights)
+    for b in range(first, last):
+        part = slice(b * size, min((b + 1) * size, len(samples)))
+        hidden = convolution.hidden_units(
+            views, bounds[b], bounds[b + 1], rows, kinds, ages, actions, games, samples[part], past, choices, sums,
+            bias, w1,
+        )  # fmt: skip
+        for m in range(len(hidden)):
+            values[b * size + m] = _value(hidden[m], w2)
 
 
-@inlined
+@kernel
 def value_gradient(
-    bounds: I64,  # as for values_of, here and in the next twelve
-    sites: I16,
-    run_bounds: I64,
-    moves: I64,
-    picks: I64,
-    ages: I64,
-    games: int,
-    actions: U8,
-    samples: I64,
-    weights: F32,
-    bias: F32,
-    w1: F32,
-    w2: F32,
-    past: int,
-    choices: int,
+    hidden: F32,  # (m, hidden) after the relu
+    picks: I64,  # (m,) the samples, as indices into `targets`
     targets: F32,  # (listed,) what the values should have been
+    w2: F32,  # (1, hidden + 1)
     scale: float,  # weight of a sample: 1 / size of the minibatch
-    grad_weights: F32,  # in and out: the gradient is added, here and in the next three
-    grad_bias: F32,
-    grad_w1: F32,
-    grad_w2: F32,
-    touched: npt.NDArray[np.bool_],  # (442,) in and out: set for the sites whose rows of grad_w1 were added to
+    grad_w2: F32,  # in and out: the gradient is added
+    grad_hidden: F32,  # (m, hidden) out: 0 where the relu is off
 ) -> None:
-    """Add the gradient of −½ (target − V)² over some samples, uphill."""
-    hidden, acts, groups, firsts, places, owners = convolution.forward(
-        bounds, sites, run_bounds, moves, picks, ages, games, actions, samples, weights, bias, w1, past, choices
-    )
-    units = hidden.shape[1]
-    grad_hidden = new_matrix(*hidden.shape)
-    row, grad_row = w2[0], grad_w2[0]
+    """Add the gradient of some samples, uphill, to that of `w2`; write that of the hidden units.
+
+    Per sample: −½ (target − V)².
+    """
+    units, row, grad_row = hidden.shape[1], w2[0], grad_w2[0]
     for m in range(len(picks)):
-        slope = np.float32(scale * (targets[picks[m]] - _value(hidden[m], w2)))
+        unit, grad = hidden[m], grad_hidden[m]
+        slope = np.float32(scale * (targets[picks[m]] - _value(unit, w2)))
         grad_row[units] += slope
         for j in range(units):
-            grad_row[j] += slope * hidden[m, j]
-            grad_hidden[m, j] = slope * row[j] if hidden[m, j] > 0.0 else np.float32(0.0)
-    convolution.backward(
-        run_bounds, moves, picks, ages, games, actions, samples, w1, past, choices, acts, groups, firsts, places,
-        owners, grad_hidden, grad_weights, grad_bias, grad_w1, touched,
-    )  # fmt: skip
+            grad_row[j] += slope * unit[j]
+            grad[j] = slope * row[j] if unit[j] > 0.0 else np.float32(0.0)

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from fastpong.kernels.passes import GONE, meet
+from fastpong.kernels.meeting import ALONE, GONE, meet
 
 
 def test_nobody_is_a_meeting_ahead() -> None:
@@ -28,3 +28,7 @@ def test_nobody_waits_for_one_that_has_gone(which: int) -> None:
     assert not meet(place, which, 1)
     place[1 - which, 0] = 3
     assert meet(place, which, 3)
+
+
+def test_one_that_is_alone_does_not_wait() -> None:
+    assert meet(np.zeros((2, 8), np.int64), ALONE, 1)

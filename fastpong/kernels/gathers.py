@@ -1,0 +1,162 @@
+"""Sums over lists whose totals stay in registers: of the pieces of a view, and of the rows of a matrix.
+
+As in `tiles.py` they are LLVM vector code, and the plain Python beside each says what it computes. Matrices are float32
+and contiguous; the numbers `start` … `end` − 1 of a list are meant.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
+from fastpong.kernels.vectors import (
+    I64,
+    INT,
+    LANES,
+    NARROW,
+    PLAIN,
+    WIDE,
+    ZEROS,
+    Matrix,
+    Numbers,
+    load,
+    loop,
+    positive,
+    store,
+    variables,
+)
+
+LENGTH_BITS = 3
+"""Of a piece, see `sites.Views`: its lowest bits are its length − 1, the others its first row of the prefix sums."""
+
+_MASK = (1 << LENGTH_BITS) - 1
+
+
+def _ends(builder: Any, piece: Any) -> tuple[Any, Any]:
+    above = builder.lshr(piece, I64(LENGTH_BITS))
+    return above, builder.add(builder.add(above, I64(1)), builder.and_(piece, I64(_MASK)))
+
+
+def _see() -> Any:
+    """Make a function: acts[v] = relu(bias + Σ over the pieces of (sums[above + length] − sums[above]))."""
+
+    def see(typing: Any, acts: Any, v: Any, bias: Any, sums: Any, pieces: Any, start: Any, end: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            into, rows = (Matrix(context, builder, signature.args[i], values[i]) for i in (0, 3))
+            first, codes = (Numbers(context, builder, signature.args[i], values[i]) for i in (2, 4))
+            (total,) = variables(builder, load(builder, first.data, 1))
+            with loop(builder, values[5], values[6]) as (k, _):
+                above, within = (load(builder, rows.at(row), 1)[0] for row in _ends(builder, codes[k]))
+                builder.store(builder.fadd(builder.load(total), builder.fsub(within, above)), total)
+            found = builder.load(total)
+            store(builder, into.at(values[1]), [positive(builder, found, found)])
+            return context.get_dummy_value()
+
+        return types.void(acts, INT, bias, sums, pieces, INT, INT), code
+
+    def plain(acts: Any, v: int, bias: Any, sums: Any, pieces: Any, start: int, end: int) -> None:
+        total = bias.copy()
+        for piece in pieces[start:end].tolist():
+            above = piece >> LENGTH_BITS
+            total += sums[above + 1 + (piece & _MASK)] - sums[above]
+        acts[v] = np.maximum(total, 0.0)
+
+    return plain if PLAIN else intrinsic(see)
+
+
+def _see_gradient() -> Any:
+    """Make a function that takes the gradient of `see` from grads[v] to `bias` and `sums`, where acts[v] > 0."""
+
+    def see_gradient(typing: Any, acts: Any, grads: Any, v: Any, bias: Any, sums: Any, pieces: Any,
+                     start: Any, end: Any) -> Any:  # fmt: skip
+        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            channels, by, into = (Matrix(context, builder, signature.args[i], values[i]) for i in (0, 1, 4))
+            first, codes = (Numbers(context, builder, signature.args[i], values[i]) for i in (3, 5))
+            grad = positive(builder, *(load(builder, of.at(values[2]), 1)[0] for of in (channels, by)))
+            store(builder, first.data, [builder.fadd(load(builder, first.data, 1)[0], grad)])
+            with loop(builder, values[6], values[7]) as (k, _):
+                above, within = (into.at(row) for row in _ends(builder, codes[k]))
+                store(builder, within, [builder.fadd(load(builder, within, 1)[0], grad)])
+                store(builder, above, [builder.fsub(load(builder, above, 1)[0], grad)])
+            return context.get_dummy_value()
+
+        return types.void(acts, grads, INT, bias, sums, pieces, INT, INT), code
+
+    def plain(acts: Any, grads: Any, v: int, bias: Any, sums: Any, pieces: Any, start: int, end: int) -> None:
+        grad = np.where(acts[v] > 0.0, grads[v], np.float32(0.0))
+        bias += grad
+        for piece in pieces[start:end].tolist():
+            above = piece >> LENGTH_BITS
+            sums[above + 1 + (piece & _MASK)] += grad
+            sums[above] -= grad
+
+    return plain if PLAIN else intrinsic(see_gradient)
+
+
+def _clear_row() -> Any:
+    """Make a function: matrix[v] = 0, of 16 numbers."""
+
+    def clear_row(typing: Any, matrix: Any, v: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            store(builder, Matrix(context, builder, signature.args[0], values[0]).at(values[1]), [ZEROS])
+            return context.get_dummy_value()
+
+        return types.void(matrix, INT), code
+
+    def plain(matrix: Any, v: int) -> None:
+        matrix[v] = 0.0
+
+    return plain if PLAIN else intrinsic(clear_row)
+
+
+def _add_to_rows(vectors: int) -> Any:
+    """Make a function: matrix[m] += others[i] for all m in `rows`, in some columns."""
+
+    def add_to_rows(typing: Any, matrix: Any, rows: Any, start: Any, end: Any, others: Any, i: Any, column: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            into, of = (Matrix(context, builder, signature.args[k], values[k]) for k in (0, 4))
+            owners = Numbers(context, builder, signature.args[1], values[1])
+            added = load(builder, of.at(values[5], values[6]), vectors)
+            with loop(builder, values[2], values[3]) as (k, _):
+                place = into.at(owners[k], values[6])
+                old = load(builder, place, vectors)
+                store(builder, place, [builder.fadd(x, y) for x, y in zip(old, added, strict=True)])
+            return context.get_dummy_value()
+
+        return types.void(matrix, rows, INT, INT, others, INT, INT), code
+
+    def plain(matrix: Any, rows: Any, start: int, end: int, others: Any, i: int, column: int) -> None:
+        part = slice(column, column + vectors * LANES)
+        for m in rows[start:end].tolist():
+            matrix[m, part] += others[i, part]
+
+    return plain if PLAIN else intrinsic(add_to_rows)
+
+
+def _sum_rows(vectors: int) -> Any:
+    """Make a function: sums[i] = Σ matrix[m] over all m in `rows`, in some columns."""
+
+    def sum_rows(typing: Any, sums: Any, i: Any, matrix: Any, rows: Any, start: Any, end: Any, column: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            into, of = (Matrix(context, builder, signature.args[k], values[k]) for k in (0, 2))
+            owners = Numbers(context, builder, signature.args[3], values[3])
+            totals = variables(builder, [ZEROS] * vectors)
+            with loop(builder, values[4], values[5]) as (k, _):
+                for total, x in zip(totals, load(builder, of.at(owners[k], values[6]), vectors), strict=True):
+                    builder.store(builder.fadd(builder.load(total), x), total)
+            store(builder, into.at(values[1], values[6]), [builder.load(total) for total in totals])
+            return context.get_dummy_value()
+
+        return types.void(sums, INT, matrix, rows, INT, INT, INT), code
+
+    def plain(sums: Any, i: int, matrix: Any, rows: Any, start: int, end: int, column: int) -> None:
+        part = slice(column, column + vectors * LANES)
+        sums[i, part] = matrix[rows[start:end], part].sum(0)
+
+    return plain if PLAIN else intrinsic(sum_rows)
+
+
+see, see_gradient, clear_row = _see(), _see_gradient(), _clear_row()
+add_to_rows_wide, add_to_rows_narrow = _add_to_rows(WIDE), _add_to_rows(NARROW)
+sum_rows_wide, sum_rows_narrow = _sum_rows(WIDE), _sum_rows(NARROW)

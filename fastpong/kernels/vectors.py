@@ -1,0 +1,112 @@
+"""What the generated kernels in `tiles.py` and `gathers.py` are made of: vectors of 16 numbers, written as LLVM code.
+
+LLVM maps such a vector to what the processor has: one register with AVX-512, two with AVX2.
+"""
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core import config as numba_config
+
+LANES = 16
+"""Numbers in a vector, and channels of a site."""
+
+WIDE, NARROW = 4, 1
+"""Vectors in a row that is worked on at once: 64 or 16 columns."""
+
+PLAIN: bool = getattr(numba_config, "DISABLE_JIT")  # noqa: B009  (numba's own module is not typed)
+INT = types.int64
+I64 = ir.IntType(64)
+
+_VECTOR = ir.VectorType(ir.FloatType(), LANES)
+_ORDER = ir.VectorType(ir.IntType(32), LANES)
+_cgutils: Any = cgutils  # not typed
+ZEROS = ir.Constant(_VECTOR, [0.0] * LANES)
+
+
+class Matrix:
+    """Addresses in a contiguous matrix, for generated code."""
+
+    def __init__(self, context: Any, builder: Any, kind: Any, value: Any):
+        view = context.make_array(kind)(context, builder, value)
+        self.builder, self.data, self.width = builder, view.data, builder.extract_value(view.shape, 1)
+
+    def at(self, row: Any, column: Any = None) -> Any:
+        """Address of a number."""
+        index = self.builder.mul(row, self.width)
+        return self.builder.gep(self.data, [index if column is None else self.builder.add(index, column)])
+
+    def below(self, place: Any) -> Any:
+        """Address of the number below that at an address."""
+        return self.builder.gep(place, [self.width])
+
+
+class Numbers:
+    """The numbers of a contiguous array with one axis, for generated code."""
+
+    def __init__(self, context: Any, builder: Any, kind: Any, value: Any):
+        self.builder, self.data = builder, context.make_array(kind)(context, builder, value).data
+        self._extend = builder.sext if getattr(kind.dtype, "signed", True) else builder.zext
+
+    def __getitem__(self, index: Any) -> Any:
+        number = self.builder.load(self.builder.gep(self.data, [index]))
+        return number if number.type == I64 else self._extend(number, I64)
+
+
+def load(builder: Any, place: Any, vectors: int) -> list[Any]:
+    """Load some vectors, one after the other in memory."""
+    places = [builder.gep(place, [I64(i * LANES)]) for i in range(vectors)]
+    return [builder.load(builder.bitcast(p, _VECTOR.as_pointer()), align=4) for p in places]
+
+
+def store(builder: Any, place: Any, values: list[Any]) -> None:
+    """Store some vectors, one after the other in memory."""
+    for i, value in enumerate(values):
+        p = builder.gep(place, [I64(i * LANES)])
+        builder.store(value, builder.bitcast(p, _VECTOR.as_pointer()), align=4)
+
+
+def spread(builder: Any, place: Any, lane: int) -> Any:
+    """Load a float into all lanes."""
+    number, nothing = builder.load(builder.gep(place, [I64(lane)])), ir.Constant(_VECTOR, ir.Undefined)
+    first = builder.insert_element(nothing, number, ir.IntType(32)(0))
+    return builder.shuffle_vector(first, nothing, ir.Constant(_ORDER, [0] * LANES))
+
+
+def fma(builder: Any, a: Any, b: Any, total: Any) -> Any:
+    """Compute a · b + total."""
+    kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
+    return builder.call(builder.module.declare_intrinsic("llvm.fmuladd.v16f32", fnty=kind), [a, b, total])
+
+
+def positive(builder: Any, condition: Any, value: Any) -> Any:
+    """Compute `value` where `condition` > 0, else 0."""
+    return builder.select(builder.fcmp_ordered(">", condition, ZEROS), value, ZEROS)
+
+
+def sum_lanes(builder: Any, vectors: list[Any]) -> Any:
+    """Add up the lanes of 16 vectors: the sum of vector i comes to lane i."""
+    pairs = [ir.Constant(_ORDER, list(range(start, 2 * LANES, 2))) for start in (0, 1)]
+    while len(vectors) > 1:
+        vectors = [
+            builder.fadd(*(builder.shuffle_vector(x, y, lanes) for lanes in pairs))
+            for x, y in zip(vectors[::2], vectors[1::2], strict=True)
+        ]
+    return vectors[0]
+
+
+def loop(builder: Any, start: Any, end: Any) -> AbstractContextManager[Any]:
+    """Repeat what is built inside for the numbers start … end − 1; entering gives the number, and something else."""
+    inside: AbstractContextManager[Any] = _cgutils.for_range_slice(builder, start, end, I64(1), I64)
+    return inside
+
+
+def variables(builder: Any, values: list[Any]) -> list[Any]:
+    """Return places for vectors that change in a `loop`; LLVM keeps them in registers."""
+    places = [_cgutils.alloca_once(builder, _VECTOR) for _ in values]
+    for place, value in zip(places, values, strict=True):
+        builder.store(value, place)
+    return places
