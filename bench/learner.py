@@ -142,7 +142,10 @@ def first_pass(trainer: Any) -> tuple[Any, ...]:
     def note(*arguments: Any) -> Any:
         if not given:
             over = arguments[5]
-            kept = over._replace(**{name: getattr(over, name).copy() for name in ("places", "bounds", "rows", "kinds")})
+            kept = over._replace(
+                places=over.places.copy(), bounds=over.bounds.copy(), rows=tuple(rows.copy() for rows in over.rows),
+                kinds=tuple(kinds.copy() for kinds in over.kinds),
+            )  # fmt: skip
             given.append((*arguments[:5], kept, *arguments[6:]))
         return kernel(*arguments)
 
@@ -199,7 +202,8 @@ def measure(hidden: int, skip: int, rounds: int) -> dict[str, Any]:
     places[listed] = np.arange(128)
     part = over._replace(
         picks=listed, ends=np.array([0, 128]), scales=np.full(1, 1 / 128), samples=few, places=places,
-        bounds=np.zeros((2, over.bounds.shape[1]), np.int32), rows=over.rows.copy(), kinds=over.kinds.copy(),
+        bounds=np.zeros((2, over.bounds.shape[1]), np.int32), rows=tuple(rows.copy() for rows in over.rows),
+        kinds=tuple(kinds.copy() for kinds in over.kinds),
     )  # fmt: skip
     passes.half_of_pass(
         ALONE, place, 0, 1, views, part, steps, games, past, objective, weights, gradients, touched, sums, settings
@@ -211,19 +215,23 @@ def measure(hidden: int, skip: int, rounds: int) -> dict[str, Any]:
         np.testing.assert_allclose(mine, wanted, atol=2e-3 * np.abs(wanted).max())
     torch_run = torch_gradient(dense, rng.standard_normal((len(few), config.actions + 1), np.float32))
 
-    rooms = [passes._room_of(half, views, weights) for half in (0, 1)]
+    rooms = [passes._room_of(views[half], weights) for half in (0, 1)]
     rates, room = optimiser.rates_of(0.0, 0.9, 0.999, 1e-5, 9), over
     means: Any = [np.zeros(arrays["w1"].size, np.float32) for _ in range(3)]
     shown = np.arange(begin * games, rollout.rows * games)
 
+    def in_turns(work: Any, *arguments: Any) -> None:
+        for own in zip(*arguments, strict=True):
+            work(*own)
+
     def deal_all() -> None:
-        for own in rooms:
-            deal(views, own.first, own.last, room.places, room.bounds, room.rows, room.kinds)
+        for half in (0, 1):
+            deal(views[half], room.places, room.bounds, room.rows[half], room.kinds[half])
 
     def contribute() -> None:
         for b in range(minibatches):
             for half in (0, 1):
-                passes._contribute(half, b, rooms[half], views, room, weights)
+                passes._contribute(half, b, rooms[half], views[half], room, weights)
 
     def outputs() -> None:
         for b in range(minibatches):
@@ -243,7 +251,7 @@ def measure(hidden: int, skip: int, rounds: int) -> dict[str, Any]:
     def go_back() -> None:
         for b in range(minibatches):
             for half in (0, 1):
-                passes._go_back(half, b, rooms[half], views, room, weights, gradients, touched, settings, rates)
+                passes._go_back(half, b, rooms[half], views[half], room, weights, gradients, touched, settings, rates)
 
     def gradient() -> None:
         for b in range(minibatches):
@@ -253,7 +261,7 @@ def measure(hidden: int, skip: int, rounds: int) -> dict[str, Any]:
             )  # fmt: skip
 
     stages: dict[str, tuple[Callable[[], Any], int]] = {
-        "list of views, once for all passes": (lambda: views_of(rollout, shown, config.frames), len(shown)),
+        "list of views, once for all passes": (lambda: views_of(rollout, shown, config.frames, in_turns), len(shown)),
         "dealing to minibatches": (deal_all, len(over.picks)),
         "channels and what sites contribute": (contribute, len(over.picks)),
         "outputs and their gradient": (outputs, len(over.picks)),
@@ -284,12 +292,14 @@ def measure(hidden: int, skip: int, rounds: int) -> dict[str, Any]:
     ratios = [b / a for a, b in zip(times["all of the gradient"], times["dense NumPy"], strict=True)]
     count = len(over.samples)
     alike = sum(
-        len(np.unique(over.kinds[over.bounds[b, s] : over.bounds[b + 1, s]]))
-        for b in range(minibatches) for s in range(over.bounds.shape[1])
+        len(np.unique(over.kinds[half][over.bounds[b, s] : over.bounds[b + 1, s]]))
+        for b in range(minibatches) for half in (0, 1) for s in range(views[half].first, views[half].last)
     )  # fmt: skip
     return {
-        **results, "dense / sparse": statistics.median(ratios), "sites a sample": float(len(views.kinds) / len(shown)),
-        "… that differ in a minibatch": alike / count, "views in the batch": len(views.bounds) - 1,
+        **results, "dense / sparse": statistics.median(ratios),
+        "sites a sample": sum(len(half.kinds) for half in views) / len(shown),
+        "… that differ in a minibatch": alike / count,
+        "views in the batch, both halves": sum(len(half.bounds) - 1 for half in views),
     }  # fmt: skip
 
 

@@ -153,9 +153,9 @@ def learn(learner: PPO, lanes: Lanes, weights: npt.NDArray[np.float32], rate: fl
     counts[begin:] = weights
     steps = np.arange(begin * count, end * count)
     config = learner.config
+    views = views_of(rollout, steps, config.frames, learner.adam.both)
     minibatches = Minibatches(
-        views_of(rollout, steps, config.frames), steps, config.minibatch, -(-len(steps) // config.minibatch),
-        config.hidden,
+        views, steps, config.minibatch, -(-len(steps) // config.minibatch), config.hidden
     )  # fmt: skip
     learnable = (counts > 0).astype(np.float32)
     lesson = Lesson.of(rollout, minibatches, counts, rollout.values[:end].copy(), learnable, rate, 0.0)

@@ -49,10 +49,10 @@ def compile_backward(config: Config) -> None:
     arrays = make_policy(config).arrays
     w1, bias, sums = arrays["w1"], arrays["bias"], np.zeros((0, CHANNELS), np.float32)
     none, bounds, rows = np.zeros(0, np.int64), np.zeros(SITES + 1, np.int32), np.zeros(0, np.int32)
-    views = Views(bounds[:1], np.zeros(0, np.uint16), bounds, rows, rows, 0)
+    views = Views(bounds[:1], rows, bounds, rows, rows, 0, 0)
     rates = optimiser.rates_of(0.0, 0.5, 0.5, 1.0, 1)
     convolution.sites_gradient(
-        views, 0, 0, bounds[:-1], bounds[1:], rows, rows, w1, w1[:0], none, 1, sums, sums, sums, bias, w1,
+        views, bounds[:-1], bounds[1:], rows, rows, w1, w1[:0], none, 1, sums, sums, sums, bias, w1,
         np.zeros(SITES, np.bool_), True, w1, w1, rates,
     )  # fmt: skip
 

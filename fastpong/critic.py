@@ -16,8 +16,8 @@ from fastpong.adam import Adam
 from fastpong.config import Config
 from fastpong.kernels import aligned, passes, ppo, value
 from fastpong.kernels.records import Optimiser
-from fastpong.kernels.sites import SITES, Views, deal
-from fastpong.minibatch import Minibatches, to_deal, views_of
+from fastpong.kernels.sites import deal
+from fastpong.minibatch import Halves, Minibatches, to_deal, views_of
 from fastpong.noise import CRITIC, stream_key
 from fastpong.policy import draw_weights, shapes, views
 from fastpong.ranks import Ranks
@@ -69,21 +69,22 @@ class Critic:
         """Whether its values are to be used: what it remembers is then full for the first time."""
         return self.batches >= self.config.critic
 
-    def values(self, rollout: Rollout, views: Views, samples: I64) -> F32:
+    def values(self, rollout: Rollout, views: Halves, samples: I64) -> F32:
         """Return the values float32 (m,) of some samples, int64 (m,), whose `views` were listed."""
         c, mean, index = self.config, self.mean, np.arange(len(samples))
         parts = -(-len(samples) // _AT_ONCE)
-        dealt = to_deal(views, index // _AT_ONCE << 32 | index % _AT_ONCE, parts)
+        places = index // _AT_ONCE << 32 | index % _AT_ONCE
+        bounds, rows, kinds = to_deal(views, parts)
 
-        def of_sites(first: int, last: int) -> None:
-            deal(views, first, last, *dealt)
+        def deal_half(half: int) -> None:
+            deal(views[half], places, bounds, rows[half], kinds[half])
 
-        self.adam.both(of_sites, [0, views.middle], [views.middle, SITES])
+        self.adam.both(deal_half, [0, 1])
         values = np.zeros(len(samples), np.float32)
 
         def compute(first: int, last: int) -> None:
             value.values_of(
-                views, *dealt[1:], _AT_ONCE, first, last, rollout.ages.reshape(-1), rollout.games,
+                views, bounds, rows, kinds, _AT_ONCE, first, last, rollout.ages.reshape(-1), rollout.games,
                 rollout.actions.reshape(-1), samples, mean["kernel"], mean["bias"], mean["w1"], mean["w2"],
                 c.past_actions, c.actions, values,
             )  # fmt: skip
@@ -110,7 +111,7 @@ class Critic:
         number = max(1, round(c.critic_visits * c.rollout_steps / span))
         rows = rng.integers(first, end - span + 1, number)[:, None] + np.arange(span + 1)  # the last one completes
         samples = (rows[:, :, None] * count + np.arange(count)).reshape(-1)
-        views = views_of(rollout, samples, c.frames)
+        views = views_of(rollout, samples, c.frames, self.adam.both)
         values = self.values(rollout, views, samples).reshape(number, span + 1, count)
         targets = np.zeros_like(values)
         targets[:, :-1] = self._targets(rollout, rows[:, :-1], values, gamma)

@@ -115,7 +115,7 @@ class PPO:
         advantages, targets = np.zeros((end, count), np.float32), np.zeros((end, count), np.float32)
         values, lam, gamma = rollout.values[begin : end + 1], c.gae_lambda, self.schedule.gamma(tally.steps)
         samples = np.arange(begin * count, (end + 1) * count)  # with the last row, for its values
-        views = views_of(rollout, samples, c.frames)
+        views = views_of(rollout, samples, c.frames, self.adam.both)
         if self.critic and self.critic.ready:
             values = self.critic.values(rollout, views, samples).reshape(-1, count)
             lam = c.critic_gae_lambda
@@ -228,7 +228,8 @@ class PPO:
             assert spare.critic
             spare.critic.learn(rollout, 1.0, 0.0)
             samples = np.zeros(1, np.int64)
-            spare.critic.values(rollout, views_of(rollout, samples, self.config.frames), samples)
+            views = views_of(rollout, samples, self.config.frames, spare.adam.both)
+            spare.critic.values(rollout, views, samples)
             spare.close()
 
     def _spare(self, critic: int) -> tuple["PPO", Rollout]:

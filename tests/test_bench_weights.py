@@ -49,7 +49,7 @@ def test_a_wider_network_plays_on_as_before_and_learns(run: RunFolder) -> None:
             assert critic is not None
             rows = slice(rollout.rows - 20, rollout.rows)
             samples = np.arange(4 * rows.start, 4 * rows.stop)
-            values = critic.values(rollout, views_of(rollout, samples, config.frames), samples)
+            values = critic.values(rollout, views_of(rollout, samples, config.frames, critic.adam.both), samples)
             seen.append((rollout.actions[rows].copy(), rollout.values[rows].copy(), values))
             before = trainer.policy.arrays["w2"].copy()
             for _ in range(40):

@@ -99,7 +99,9 @@ def test_it_learns_the_returns_of_what_it_remembers() -> None:
         for _ in range(25):
             critic.learn(rollout, 0.97, 3e-3)
             samples = np.arange(4 * first, 4 * (end + 1))
-            values = critic.values(rollout, views_of(rollout, samples, config.frames), samples).reshape(-1, 4)
+            values = critic.values(
+                rollout, views_of(rollout, samples, config.frames, critic.adam.both), samples
+            ).reshape(-1, 4)
             returns = naive.advantages_of(rollout.rewards[first:end], rollout.ended[first:end], values, 0.97, 1.0)[1]
             errors.append(float(np.mean((returns - values[:-1]) ** 2)))
         assert critic.adam.updates == 25 * 40 and end - first > SPAN

@@ -20,6 +20,7 @@ from tests.test_kernels_network import slope
 
 passes: Any = kernels  # arguments are unpacked from lists
 records: Any = their_records
+list_views: Any = sites.list_views
 F32 = npt.NDArray[np.float32]
 I16 = npt.NDArray[np.int16]
 HELD: I16 = np.resize([0, 3, 0, -1, 0], 14).astype(np.int16)
@@ -129,13 +130,24 @@ def test_ages_count_from_the_first_screen(steps: Steps) -> None:
     assert steps.ages[:, 1].tolist() == [0, 1, 2, 3, 4, 5, 6]
 
 
-def listed(steps: Steps, samples: npt.NDArray[np.int64]) -> sites.Views:
+def arguments_of(steps: Steps, samples: npt.NDArray[np.int64]) -> tuple[Any, ...]:
+    """What `list_views` takes, but for the sites."""
     where = (steps.starts.reshape(-1), steps.lengths.reshape(-1), steps.ages.reshape(-1))
-    return sites.list_views(steps.runs, *where, 2, samples, 3)
+    return steps.runs, *where, 2, samples, 3
+
+
+def listed(steps: Steps, samples: npt.NDArray[np.int64]) -> tuple[sites.Views, sites.Views]:
+    """The views of either half of the sites."""
+    arguments = arguments_of(steps, samples)
+    return list_views(*arguments, 0, 200), list_views(*arguments, 200, sites.SITES)
 
 
 def one_pass(
-    views: sites.Views, samples: npt.NDArray[np.int64], parts: list[list[int]], scale: float, hidden: int
+    views: tuple[sites.Views, sites.Views],
+    samples: npt.NDArray[np.int64],
+    parts: list[list[int]],
+    scale: float,
+    hidden: int,
 ) -> Any:
     """A pass whose minibatches are these parts of the listed samples."""
     picks, ends = np.array(sum(parts, []), np.int64), np.cumsum([0] + [len(part) for part in parts])
@@ -143,7 +155,7 @@ def one_pass(
     for b, part in enumerate(parts):
         places[part] = b << 32 | np.arange(len(part))
     bounds = np.zeros((len(parts) + 1, sites.SITES), np.int32)
-    rows, kinds = (np.full(len(views.kinds), -1, np.int32) for _ in range(2))
+    rows, kinds = (tuple(np.full(len(half.kinds), -1, np.int32) for half in views) for _ in range(2))
     room = [np.full((max(len(part) for part in parts), hidden), 9.0, np.float32) for _ in range(3)]
     scales = np.full(len(parts), scale)
     return records.Pass(picks, ends, scales, samples[picks], places, bounds, rows, kinds, *room)
@@ -159,12 +171,16 @@ def adam(weights: Sequence[npt.NDArray[Any]], apply: bool) -> Any:
 
 def test_hidden_units(steps: Steps) -> None:
     samples = np.array([12, 1, 8, 9, 13, 0])
-    views = listed(steps, samples)
-    hidden = convolution.hidden_units(
-        views, views.site_bounds[:-1], views.site_bounds[1:], views.samples, views.kinds, steps.ages.reshape(-1),
-        steps.actions.reshape(-1), 2, samples, steps.past, 3, convolution.prefix_sums(steps.kernel), steps.bias,
-        steps.w1,
-    )  # fmt: skip
+    over, hidden = listed(steps, samples), np.zeros((6, steps.w1.shape[1]), np.float32)
+    for views in over:
+        acts = np.zeros((len(views.bounds) - 1, 16), np.float32)
+        convolution.add_sites(
+            views, views.site_bounds[:-1], views.site_bounds[1:], views.samples, views.kinds,
+            convolution.prefix_sums(steps.kernel), steps.bias, steps.w1, np.zeros(len(acts), np.int64), 1, acts, hidden,
+        )  # fmt: skip
+    convolution.add_facts(
+        steps.ages.reshape(-1), steps.actions.reshape(-1), 2, samples, steps.past, 3, steps.w1, hidden
+    )
     for m, sample in enumerate(samples.tolist()):
         frames, past = steps.seen(sample)
         ref = naive.hidden_units(frames, past, 3, steps.kernel, steps.bias, steps.w1)

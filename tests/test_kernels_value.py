@@ -39,7 +39,8 @@ def test_values(network: tuple[Steps, list[F32]]) -> None:
     values = np.full(len(SAMPLES), 7.0, np.float32)
     views, size = listed(steps, SAMPLES), 3
     over = one_pass(views, SAMPLES, [[0, 1, 2], [3, 4, 5], [6, 7]], 1.0, 0)
-    sites.deal(views, 0, sites.SITES, over.places, over.bounds, over.rows, over.kinds)
+    for half in (0, 1):
+        sites.deal(views[half], over.places, over.bounds, over.rows[half], over.kinds[half])
     for first, last in ((2, 3), (0, 1)):
         value.values_of(
             views, over.bounds, over.rows, over.kinds, size, first, last, steps.ages.reshape(-1), 2,

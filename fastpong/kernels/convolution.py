@@ -122,9 +122,7 @@ def heads_of(
 
 @reassociated
 def add_sites(
-    views: Views,
-    first: int,  # the sites first … last − 1 are this call's
-    last: int,
+    views: Views,  # of the sites that are this call's
     begins: I32,  # (441,) each site's entries in this minibatch are begins[site] … ends[site] − 1, see sites.deal
     ends: I32,  # (441,)
     rows: I32,
@@ -137,11 +135,11 @@ def add_sites(
     acts: F32,  # (views, 16) in and out: the channels of these views, after the relu
     hidden: F32,  # (m, hidden) in and out: what the sites contribute is added
 ) -> None:
-    """Compute what some sites contribute to the hidden units of a minibatch, and the channels of their views."""
+    """Compute what sites contribute to the hidden units of a minibatch, and the channels of their views."""
     heads, four = np.empty(AT_ONCE + 1, np.int64), np.zeros(AT_ONCE, np.int64)
     columns = w1.shape[1]
     wide, products = columns // _WIDE * _WIDE, new_matrix(AT_ONCE, columns)
-    for site in range(first, last):
+    for site in range(views.first, views.last):
         base, k, end = site * CHANNELS, np.int64(begins[site]), np.int64(ends[site])
         while k < end:
             count = heads_of(kinds, k, end, heads, four)
@@ -215,9 +213,7 @@ def facts_gradient(
 
 @reassociated
 def sites_gradient(
-    views: Views,
-    first: int,  # as for `add_sites`, here and in the next six
-    last: int,
+    views: Views,  # as for `add_sites`, here and in the next four
     begins: I32,
     ends: I32,
     rows: I32,
@@ -237,7 +233,7 @@ def sites_gradient(
     square: F32,
     rates: Rates,
 ) -> None:
-    """Carry the gradient of the hidden units back to some sites of `w1`, and to the convolution."""
+    """Carry the gradient of the hidden units back to the sites' rows of `w1`, and to the convolution."""
     heads, four = np.empty(AT_ONCE + 1, np.int64), np.zeros(AT_ONCE, np.int64)
     columns = w1.shape[1]
     wide, grads = columns // _WIDE * _WIDE, new_matrix(AT_ONCE, columns)
@@ -246,7 +242,7 @@ def sites_gradient(
     target = new_matrix(CHANNELS, columns) if apply else grad_w1
     if apply:
         target[:] = np.float32(0.0)
-    for site in range(first, last):
+    for site in range(views.first, views.last):
         base, k, end = site * CHANNELS, np.int64(begins[site]), np.int64(ends[site])
         if k == end:
             continue
@@ -284,29 +280,3 @@ def sites_gradient(
             acts, grad_acts, v, grad_bias, grad_sums, views.pieces,
             np.int64(views.bounds[v]), np.int64(views.bounds[v + 1]),
         )  # fmt: skip
-
-
-@kernel
-def hidden_units(
-    views: Views,
-    begins: I32,  # as for `add_sites`, here and in the next three
-    ends: I32,
-    rows: I32,
-    kinds: I32,
-    ages: I64,  # as for `add_facts`, here and in the next five
-    actions: U8,
-    games: int,
-    samples: I64,
-    past: int,
-    choices: int,
-    sums: F32,  # see prefix_sums
-    bias: F32,
-    w1: F32,
-) -> F32:
-    """Return the hidden units (m, hidden) of some samples."""
-    acts, hidden = new_matrix(len(views.bounds) - 1, CHANNELS), new_matrix(len(samples), w1.shape[1])
-    hidden[:] = np.float32(0.0)
-    marks = np.zeros(len(acts), np.int64)
-    add_sites(views, 0, SITES, begins, ends, rows, kinds, sums, bias, w1, marks, 1, acts, hidden)
-    add_facts(ages, actions, games, samples, past, choices, w1, hidden)
-    return hidden

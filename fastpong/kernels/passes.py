@@ -18,7 +18,7 @@ from fastpong.kernels.meeting import ALONE, meet
 from fastpong.kernels.optimiser import Rates, adam, rates_of
 from fastpong.kernels.ppo import Objective, Steps, clipped_gradient
 from fastpong.kernels.records import Network, Optimiser, Pass
-from fastpong.kernels.sites import SITES, Views, deal
+from fastpong.kernels.sites import Views, deal
 from fastpong.kernels.tiles import CHANNELS
 from fastpong.kernels.value import value_gradient
 
@@ -35,8 +35,6 @@ MEETINGS = 4
 class _Room(NamedTuple):
     """What one half needs: see `convolution.add_sites` and `sites_gradient`."""
 
-    first: int
-    last: int
     marks: I64
     acts: F32
     grad_acts: F32
@@ -45,16 +43,14 @@ class _Room(NamedTuple):
 
 @kernel
 def _room_of(
-    half: int,
     views: Views,
     weights: Network,
 ) -> _Room:
-    first, last = (0, views.middle) if half == 0 else (views.middle, SITES)
     count = len(views.bounds) - 1
     grad_sums = convolution.prefix_sums(weights.kernel)
     grad_sums[:] = np.float32(0.0)
     acts, grads = new_matrix(count, CHANNELS), new_matrix(count, CHANNELS)
-    return _Room(first, last, np.zeros(count, np.int64), acts, grads, grad_sums)
+    return _Room(np.zeros(count, np.int64), acts, grads, grad_sums)
 
 
 @kernel
@@ -70,7 +66,7 @@ def _contribute(
     hidden = over.hidden if half == 0 else over.others
     hidden[: over.ends[b + 1] - over.ends[b]] = np.float32(0.0)
     convolution.add_sites(
-        views, room.first, room.last, over.bounds[b], over.bounds[b + 1], over.rows, over.kinds,
+        views, over.bounds[b], over.bounds[b + 1], over.rows[half], over.kinds[half],
         convolution.prefix_sums(weights.kernel), weights.bias, weights.w1, room.marks, 2 * b + 1, room.acts, hidden,
     )  # fmt: skip
 
@@ -113,7 +109,7 @@ def _go_back(
     """Carry the gradient of the hidden units of minibatch b back to the sites of a half."""
     own = gradients[half]
     convolution.sites_gradient(
-        views, room.first, room.last, over.bounds[b], over.bounds[b + 1], over.rows, over.kinds, weights.w1,
+        views, over.bounds[b], over.bounds[b + 1], over.rows[half], over.kinds[half], weights.w1,
         over.grad_hidden, room.marks, 2 * b + 2, room.acts, room.grad_acts, room.grad_sums, own.bias,
         gradients[0].w1, touched, optimiser.apply, optimiser.mean.w1, optimiser.square.w1, rates,
     )  # fmt: skip
@@ -155,7 +151,7 @@ def half_of_pass(
     place: I64,  # see meet; 0 at the beginning
     begin: int,  # the minibatches begin … end − 1 of the pass
     end: int,
-    views: Views,  # of the batch
+    views: Any,  # Views of the batch, of either half of the sites
     over: Pass,
     steps: Steps,
     games: int,
@@ -168,17 +164,17 @@ def half_of_pass(
     optimiser: Optimiser,
 ) -> bool:
     """Take one half's part in some minibatches of PPO, or both halves'; False if the other half's thread has gone."""
-    rooms = (_room_of(0, views, weights), _room_of(1, views, weights))
+    rooms = (_room_of(views[0], weights), _room_of(views[1], weights))
     halves = range(2) if which == ALONE else range(which, which + 1)
     choices = weights.w2.shape[0] - 1
     if begin == 0:
         for half in halves:
-            deal(views, rooms[half].first, rooms[half].last, over.places, over.bounds, over.rows, over.kinds)
+            deal(views[half], over.places, over.bounds, over.rows[half], over.kinds[half])
     for b in range(begin, end):
         meeting, step = MEETINGS * (b - begin), optimiser.updates + b - begin + 1
         rates = rates_of(optimiser.learning_rate, optimiser.beta_1, optimiser.beta_2, optimiser.epsilon, step)
         for half in halves:
-            _contribute(half, b, rooms[half], views, over, weights)
+            _contribute(half, b, rooms[half], views[half], over, weights)
         if not meet(place, which, meeting + 1):
             return False
         samples = over.samples[over.ends[b] : over.ends[b + 1]]
@@ -197,7 +193,7 @@ def half_of_pass(
         if not meet(place, which, meeting + 2):
             return False
         for half in halves:
-            _go_back(half, b, rooms[half], views, over, weights, gradients, touched, optimiser, rates)
+            _go_back(half, b, rooms[half], views[half], over, weights, gradients, touched, optimiser, rates)
         if not meet(place, which, meeting + 3):
             return False
         if optimiser.apply:
@@ -214,7 +210,7 @@ def half_of_value_pass(
     place: I64,
     begin: int,
     end: int,
-    views: Views,
+    views: Any,
     over: Pass,
     ages: I64,  # (rows · games,)
     actions: U8,  # (rows · games,)
@@ -231,16 +227,16 @@ def half_of_value_pass(
     means: F32,  # (any,) in and out: this mean
 ) -> bool:
     """Take one half's part in some of the critic's minibatches, or both; False if the other half's thread has gone."""
-    rooms = (_room_of(0, views, weights), _room_of(1, views, weights))
+    rooms = (_room_of(views[0], weights), _room_of(views[1], weights))
     halves = range(2) if which == ALONE else range(which, which + 1)
     if begin == 0:
         for half in halves:
-            deal(views, rooms[half].first, rooms[half].last, over.places, over.bounds, over.rows, over.kinds)
+            deal(views[half], over.places, over.bounds, over.rows[half], over.kinds[half])
     for b in range(begin, end):
         meeting, step = MEETINGS * (b - begin), optimiser.updates + b - begin + 1
         rates = rates_of(optimiser.learning_rate, optimiser.beta_1, optimiser.beta_2, optimiser.epsilon, step)
         for half in halves:
-            _contribute(half, b, rooms[half], views, over, weights)
+            _contribute(half, b, rooms[half], views[half], over, weights)
         if not meet(place, which, meeting + 1):
             return False
         samples, picks = over.samples[over.ends[b] : over.ends[b + 1]], over.picks[over.ends[b] : over.ends[b + 1]]
@@ -257,7 +253,7 @@ def half_of_value_pass(
         if not meet(place, which, meeting + 2):
             return False
         for half in halves:
-            _go_back(half, b, rooms[half], views, over, weights, gradients, touched, optimiser, rates)
+            _go_back(half, b, rooms[half], views[half], over, weights, gradients, touched, optimiser, rates)
         if not meet(place, which, meeting + 3):
             return False
         if optimiser.apply:

@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpong.kernels import convolution
+from fastpong.kernels.aligned import new_matrix
 from fastpong.kernels.jit import kernel, reassociated
 from fastpong.kernels.noise import choose, uniform
-from fastpong.kernels.sites import list_views
+from fastpong.kernels.sites import SITES, list_views
+from fastpong.kernels.tiles import CHANNELS
 
 F32 = npt.NDArray[np.float32]
 I8 = npt.NDArray[np.int8]
@@ -145,11 +147,14 @@ def act(
     """Choose an action for each of some games."""
     samples = first + members
     choices = w2.shape[0] - 1
-    views = list_views(runs, starts, lengths, ages, games, samples, weights.shape[0])
-    hidden = convolution.hidden_units(
-        views, views.site_bounds[:-1], views.site_bounds[1:], views.samples, views.kinds, ages, actions, games, samples,
-        past, choices, convolution.prefix_sums(weights), bias, w1,
+    views = list_views(runs, starts, lengths, ages, games, samples, weights.shape[0], 0, SITES)
+    acts, hidden = new_matrix(len(views.bounds) - 1, CHANNELS), new_matrix(len(samples), w1.shape[1])
+    hidden[:] = np.float32(0.0)
+    convolution.add_sites(
+        views, views.site_bounds[:-1], views.site_bounds[1:], views.samples, views.kinds,
+        convolution.prefix_sums(weights), bias, w1, np.zeros(len(acts), np.int64), 1, acts, hidden,
     )  # fmt: skip
+    convolution.add_facts(ages, actions, games, samples, past, choices, w1, hidden)
     probs = np.empty(choices, np.float32)
     for m in range(len(samples)):
         sample = samples[m]

@@ -41,10 +41,10 @@ class Pass(NamedTuple):
     samples : int64 (m,)
         `picks` as indices into what is known of each step.
     places : int64 (listed,)
-        See `sites.deal`, here and in the next three.
+        See `sites.deal`, here and in the next two.
     bounds : int32 (minibatches + 1, 441)
-    rows : int32 (entries,)
-    kinds : int32 (entries,)
+    rows, kinds : two int32 (entries,) each
+        Of either half of the sites.
     hidden, others, grad_hidden : float32 (largest minibatch, hidden)
         What either half of the sites contributes, and the gradient of the sum after the relu.
     """
@@ -55,8 +55,8 @@ class Pass(NamedTuple):
     samples: I64
     places: I64
     bounds: I32
-    rows: I32
-    kinds: I32
+    rows: tuple[I32, I32]
+    kinds: tuple[I32, I32]
     hidden: F32
     others: F32
     grad_hidden: F32

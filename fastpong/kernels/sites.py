@@ -21,7 +21,6 @@ from fastpong.kernels.jit import kernel
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
-U16 = npt.NDArray[np.uint16]
 
 CELL = (RUN, 4)
 """Rows and columns of a cell."""
@@ -32,13 +31,14 @@ SITES = GRID[0] * GRID[1]
 _ROWS, _COLUMNS, _WIDTH = CELL[0], CELL[1], GRID[1]
 _COURT_WIDTH = COURT[1]
 _LEAST_SIZE = 2048  # of the table of views
+_EXAMINED = 1024  # samples, to find the middle
 _GOLDEN, _MUL_1, _MUL_2 = (np.uint64(x) for x in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 assert 1 << LENGTH_BITS == RUN
 
 
 class Views(NamedTuple):
-    """What the sites of some samples see; an *entry* is a site of a sample.
+    """What some of the sites see in some samples; an *entry* is a site of a sample.
 
     A *piece* is what a run of pixels adds to a site: row `above + length` of the prefix sums (see
     `convolution.prefix_sums`) minus row `above`, written as above · 8 + length − 1.
@@ -47,7 +47,7 @@ class Views(NamedTuple):
     ----------
     bounds : int32 (views + 1,)
         View v has the pieces ``bounds[v] … bounds[v + 1] − 1``.
-    pieces : uint16 (…,)
+    pieces : int32 (…,)
         The pieces of each view.
     site_bounds : int32 (442,)
         Site s has the entries ``site_bounds[s] … site_bounds[s + 1] − 1``.
@@ -55,16 +55,17 @@ class Views(NamedTuple):
         The view of each entry, ascending within a site.
     samples : int32 (entries,)
         The sample of each entry, as an index into the listed samples.
-    middle : int
-        The sites before it have half of the entries.
+    first, last : int
+        The sites first … last − 1 are those listed; others have no entries.
     """
 
     bounds: I32
-    pieces: U16
+    pieces: I32
     site_bounds: I32
     kinds: I32
     samples: I32
-    middle: int
+    first: int
+    last: int
 
 
 @kernel
@@ -110,49 +111,60 @@ def _cell_of(
 
 @kernel
 def _add_samples(
-    runs: I32,  # as for `list_views`, here and in the next six
+    runs: I32,  # as for `list_views`, here and in the next eight
     starts: I64,
     lengths: I64,
     ages: I64,
     games: int,
     samples: I64,
     frames: int,
+    first: int,
+    last: int,
     m: int,  # the first sample that is to be added
     ends: I32,  # (m + 1,) in and out: entries of all samples before each; that of sample `m` is known
     known: int,  # how many views there are
     keys: npt.NDArray[np.uint64],  # (a power of 2,) in and out: table of the views' hashes, 0: free
     names: I32,  # (a power of 2,) in and out: which views they are
-    sites: npt.NDArray[np.int16],  # (entries,) in and out: of all entries, in order of the samples
-    kinds: I32,  # (entries,) in and out: the same, of their views
-    bounds: I32,  # in and out, see `Views`, here and in the next
-    pieces: U16,
+    sites: I32,  # (≥ entries,) in and out: of all entries, in order of the samples
+    kinds: I32,  # (≥ entries,) in and out: the same, of their views
+    bounds: I32,  # (≥ views + 1,) in and out, see `Views`, here and in the next
+    pieces: I32,
 ) -> tuple[int, int]:
-    """Add samples as long as the table is at most half full; return the next sample, and how many views there are."""
+    """Add samples as long as there is room for them; return the next sample, and how many views there are."""
     # Of each site, of a sample; and of each cell, which has the number of the first of its sites: its runs.
     hashes, marks = np.zeros(SITES, np.uint64), np.full(SITES, -1, np.int64)
     cells, cell_marks = np.zeros((frames, SITES, 2), np.int64), np.full((frames, SITES), -1, np.int64)
     entry: Any = np.int64(ends[m])
     made: Any = np.int64(bounds[known])
-    while m < len(samples) and 2 * (known + SITES) <= len(keys):
-        first, seen = entry, min(ages[samples[m]] + 1, frames)
+    while m < len(samples):
+        begin, seen, most = entry, min(ages[samples[m]] + 1, frames), 0
+        for f in range(seen):
+            most += 4 * lengths[samples[m] - f * games]
+        if entry + most >= len(kinds) or made + most > len(pieces) or 2 * (known + most) > len(keys):
+            break
         for f in range(seen):
             sample = samples[m] - f * games
             k, end = starts[sample], starts[sample] + lengths[sample]
-            while k < end:  # the runs of a cell are one after the other
-                begin, cell, mixed = k, _cell_of(runs[k]), np.uint64(0)
+            while k < end:  # the runs of a cell are one after the other, and cells come in order
+                head, cell, mixed = k, _cell_of(runs[k]), np.uint64(0)
+                if cell >= last:
+                    break
+                if cell + _WIDTH + 1 < first:
+                    k += 1
+                    continue
                 while k < end and _cell_of(runs[k]) == cell:
                     mixed += _mixed(_piece(runs[k], f * _COLUMNS))
                     k += 1
-                cells[f, cell, 0], cells[f, cell, 1], cell_marks[f, cell] = begin, k, m
+                cells[f, cell, 0], cells[f, cell, 1], cell_marks[f, cell] = head, k, m
                 for d in range(4):
                     site = cell + (d >> 1) * _WIDTH + (d & 1)
-                    if marks[site] != m:
-                        marks[site] = m
-                        sites[entry] = site
-                        entry += 1
+                    # Without a branch, since none could be foreseen. What is not this call's is not looked at again.
+                    sites[entry] = site
+                    entry += (marks[site] != m) & (first <= site) & (site < last)
+                    marks[site] = m
                     # Turned, so that the same cell elsewhere in the view counts differently.
                     hashes[site] += _turned(mixed, d)
-        for e in range(first, entry):
+        for e in range(begin, entry):
             site = np.int64(sites[e])
             key = hashes[site] | np.uint64(1)  # 0: nothing is here
             hashes[site] = np.uint64(0)
@@ -183,32 +195,36 @@ def list_views(
     games: int,  # the sample before sample s is s − games
     samples: I64,  # (m,) indices into these arrays
     frames: int,  # how many screens are seen
+    first: int,  # the sites first … last − 1 are this call's
+    last: int,
 ) -> Views:
-    """List what the sites of some samples see.
+    """List what sites see in some samples.
 
     Two views are held to be the same if 63 bits of their hashes are, a sum over their pieces (Zobrist, "A new hashing
     method with application for game playing", 1970): of n different views two are confused with a chance of n² / 2⁶⁴,
     10⁻¹¹ for those of a batch.
     """
-    count = 0
-    for m in range(len(samples)):
-        for f in range(min(ages[samples[m]] + 1, frames)):
-            count += lengths[samples[m] - f * games]
-    room, size = min(4 * count, SITES * len(samples)), _LEAST_SIZE
-    while 8 * size < count:
+    size = _LEAST_SIZE
+    while size < 4 * len(samples):
         size *= 2
     keys, names = np.zeros(size, np.uint64), np.zeros(size, np.int32)
-    sites, kinds, ends = np.empty(room, np.int16), np.empty(room, np.int32), np.zeros(len(samples) + 1, np.int32)
-    bounds, pieces = np.zeros(room + 1, np.int32), np.empty(4 * count, np.uint16)
+    sites, kinds, ends = (
+        np.empty(4 * size, np.int32),
+        np.empty(4 * size, np.int32),
+        np.zeros(len(samples) + 1, np.int32),
+    )
+    bounds, pieces = np.zeros(4 * size + 1, np.int32), np.empty(4 * size, np.int32)
     done = known = 0
     while True:
         done, known = _add_samples(
-            runs, starts, lengths, ages, games, samples, frames, done, ends, known, keys, names, sites, kinds, bounds,
-            pieces,
+            runs, starts, lengths, ages, games, samples, frames, first, last, done, ends, known, keys, names, sites,
+            kinds, bounds, pieces,
         )  # fmt: skip
         if done == len(samples):
             break
-        keys, names = _larger(keys, names)  # outside of the loop over samples, which would be twice as slow
+        # Outside of the loop over samples, which would take twice as long.
+        keys, names = _larger(keys, names)
+        sites, kinds, bounds, pieces = _twice(sites), _twice(kinds), _twice(bounds), _twice(pieces)
     # Sorted by view, and then by site; both keep the order of equals.
     entries = ends[done]
     where, site_bounds = np.zeros(known + 1, np.int32), np.zeros(SITES + 1, np.int32)
@@ -217,30 +233,56 @@ def list_views(
         site_bounds[sites[e] + 1] += 1
     for v in range(known):
         where[v + 1] += where[v]
-    their_sites, owners = np.empty(entries, np.int16), np.empty(entries, np.int32)
+    by_view = np.empty(entries, np.int64)  # sample · 2¹⁶ + site
     for m in range(len(samples)):
         for e in range(ends[m], ends[m + 1]):
-            at = where[kinds[e]]
+            by_view[where[kinds[e]]] = m << 16 | sites[e]
             where[kinds[e]] += 1
-            their_sites[at], owners[at] = sites[e], m
-    middle = 0
     for s in range(SITES):
         site_bounds[s + 1] += site_bounds[s]
-        if 2 * site_bounds[s + 1] <= entries:
-            middle = s + 1
-    sorted_kinds, sorted_owners, i, site_ends = (
-        np.empty(entries, np.int32),
-        np.empty(entries, np.int32),
-        0,
-        site_bounds.copy(),
-    )
+    sorted_kinds, owners = np.empty(entries, np.int32), np.empty(entries, np.int32)
+    e, site_ends = 0, site_bounds.copy()
     for v in range(known):
-        while i < where[v]:  # by now the end of the view's entries
-            at = site_ends[their_sites[i]]
-            site_ends[their_sites[i]] += 1
-            sorted_kinds[at], sorted_owners[at] = v, owners[i]
-            i += 1
-    return Views(bounds[: known + 1], pieces[: bounds[known]], site_bounds, sorted_kinds, sorted_owners, middle)
+        while e < where[v]:  # by now the end of the view's entries
+            site = by_view[e] & 0xFFFF
+            sorted_kinds[site_ends[site]], owners[site_ends[site]] = v, by_view[e] >> 16
+            site_ends[site] += 1
+            e += 1
+    return Views(bounds[: known + 1], pieces[: bounds[known]], site_bounds, sorted_kinds, owners, first, last)
+
+
+@kernel
+def _twice(
+    numbers: I32,
+) -> I32:
+    """Return an array of twice the size that begins with these."""
+    more = np.empty(2 * len(numbers), np.int32)
+    for i in range(len(numbers)):
+        more[i] = numbers[i]
+    return more
+
+
+@kernel
+def middle_of(
+    runs: I32,  # as for `list_views`, here and in the next two
+    starts: I64,
+    lengths: I64,
+    samples: I64,
+) -> int:
+    """Return the site before which about half of the entries are, going by a part of the samples."""
+    counts = np.zeros(SITES, np.int64)
+    for m in range(0, len(samples), max(1, len(samples) // _EXAMINED)):
+        cell = -1
+        for k in range(starts[samples[m]], starts[samples[m]] + lengths[samples[m]]):
+            if _cell_of(runs[k]) != cell:
+                cell = _cell_of(runs[k])
+                for d in range(4):
+                    counts[cell + (d >> 1) * _WIDTH + (d & 1)] += 1
+    half, middle, before = counts.sum(), 0, 0
+    while middle < SITES and 2 * (before + counts[middle]) <= half:
+        before += counts[middle]
+        middle += 1
+    return middle
 
 
 @kernel
@@ -261,8 +303,8 @@ def _larger(
     keys: npt.NDArray[np.uint64],
     names: I32,
 ) -> tuple[npt.NDArray[np.uint64], I32]:
-    """Return a table of the same that is four times as large."""
-    more, their_names = np.zeros(4 * len(keys), np.uint64), np.zeros(4 * len(keys), np.int32)
+    """Return a table of the same that is twice as large."""
+    more, their_names = np.zeros(2 * len(keys), np.uint64), np.zeros(2 * len(keys), np.int32)
     for i in range(len(keys)):
         if keys[i] != np.uint64(0):
             at = _place_of(more, keys[i])
@@ -273,15 +315,13 @@ def _larger(
 @kernel
 def deal(
     views: Views,
-    first: int,  # the sites first … last − 1 are this call's
-    last: int,
     places: I64,  # (listed,) minibatch · 2³² + row in it, of each listed sample; −1: in none
     bounds: I32,  # (minibatches + 1, 441) out: those of site s in minibatch b are bounds[b, s] … bounds[b + 1, s] − 1
     rows: I32,  # (entries,) out: their rows in the minibatch
     kinds: I32,  # (entries,) out: their views
 ) -> None:
     """Deal the entries of each site to the minibatches of a pass; views stay in order."""
-    for site in range(first, last):
+    for site in range(views.first, views.last):
         begin, end = views.site_bounds[site], views.site_bounds[site + 1]
         for b in range(len(bounds)):
             bounds[b, site] = 0

@@ -3,12 +3,15 @@
 The value is linear in the hidden units, with a bias.
 """
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from fastpong.kernels import convolution
+from fastpong.kernels.aligned import new_matrix
 from fastpong.kernels.jit import kernel, reassociated
-from fastpong.kernels.sites import Views
+from fastpong.kernels.tiles import CHANNELS
 
 F32 = npt.NDArray[np.float32]
 I32 = npt.NDArray[np.int32]
@@ -30,10 +33,10 @@ def _value(
 
 @kernel
 def values_of(
-    views: Views,
-    bounds: I32,  # (parts + 1, 441) see sites.deal, here and in the next two: part b has the samples b · size …
-    rows: I32,
-    kinds: I32,
+    views: Any,  # Views of either half of the sites
+    bounds: I32,  # (parts + 1, 441) see sites.deal; part b has the samples b · size … (b + 1) · size − 1
+    rows: Any,  # of either half, see sites.deal, here and in the next
+    kinds: Any,
     size: int,
     first: int,  # the parts first … last − 1 are this call's
     last: int,
@@ -50,14 +53,21 @@ def values_of(
     values: F32,  # (listed,) out, for these parts
 ) -> None:
     """Compute the values of some samples."""
-    sums = convolution.prefix_sums(weights)
+    sums, room = convolution.prefix_sums(weights), new_matrix(size, w1.shape[1])
+    counts = len(views[0].bounds) - 1, len(views[1].bounds) - 1
+    acts = new_matrix(counts[0], CHANNELS), new_matrix(counts[1], CHANNELS)
+    marks = np.zeros(counts[0], np.int64), np.zeros(counts[1], np.int64)
     for b in range(first, last):
-        part = slice(b * size, min((b + 1) * size, len(samples)))
-        hidden = convolution.hidden_units(
-            views, bounds[b], bounds[b + 1], rows, kinds, ages, actions, games, samples[part], past, choices, sums,
-            bias, w1,
-        )  # fmt: skip
-        for m in range(len(hidden)):
+        part = samples[b * size : (b + 1) * size]
+        hidden = room[: len(part)]
+        hidden[:] = np.float32(0.0)
+        for half in range(2):
+            convolution.add_sites(
+                views[half], bounds[b], bounds[b + 1], rows[half], kinds[half], sums, bias, w1, marks[half], b + 1,
+                acts[half], hidden,
+            )  # fmt: skip
+        convolution.add_facts(ages, actions, games, part, past, choices, w1, hidden)
+        for m in range(len(part)):
             values[b * size + m] = _value(hidden[m], w2)
 
 
