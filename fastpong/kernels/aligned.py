@@ -3,6 +3,8 @@
 NumPy and Numba place arrays at multiples of 16 and 32 bytes.
 """
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -18,8 +20,8 @@ _ROOM = LINE // 4 - 1  # floats that it may take to come to the next line
 
 @kernel
 def new_matrix(
-    rows: int,
-    columns: int,
+    rows: Any,
+    columns: Any,
 ) -> F32:
     """Return an aligned matrix (rows, columns) whose numbers are whatever was there before."""
     room = np.empty(rows * columns + _ROOM, np.float32)

@@ -66,7 +66,7 @@ def prefix_sums(
 ) -> F32:
     """Return sums over the rows above (4 sites · frames · 4 columns · 9 rows, 16): a run of pixels costs two reads."""
     frames, quarters = weights.shape[0], weights.shape[3] // CHANNELS
-    sums = new_matrix(quarters * frames * _COLUMNS * (_ROWS + 1), CHANNELS)
+    sums = new_matrix(quarters * frames * _COLUMNS * (_ROWS + 1), np.int64(CHANNELS))
     for d in range(quarters):
         for f in range(frames):
             for column in range(_COLUMNS):
@@ -131,14 +131,14 @@ def add_sites(
     bias: F32,  # (16,) of the channels
     w1: F32,  # (7072, hidden) a multiple of 16 columns
     marks: I64,  # (views,) in and out: `mark` for the views whose channels are known
-    mark: int,
+    mark: Any,
     acts: F32,  # (views, 16) in and out: the channels of these views, after the relu
     hidden: F32,  # (m, hidden) in and out: what the sites contribute is added
 ) -> None:
     """Compute what sites contribute to the hidden units of a minibatch, and the channels of their views."""
     heads, four = np.empty(AT_ONCE + 1, np.int64), np.zeros(AT_ONCE, np.int64)
     columns = w1.shape[1]
-    wide, products = columns // _WIDE * _WIDE, new_matrix(AT_ONCE, columns)
+    wide, products = columns // _WIDE * _WIDE, new_matrix(np.int64(AT_ONCE), columns)
     for site in range(views.first, views.last):
         base, k, end = site * CHANNELS, np.int64(begins[site]), np.int64(ends[site])
         while k < end:
@@ -236,10 +236,10 @@ def sites_gradient(
     """Carry the gradient of the hidden units back to the sites' rows of `w1`, and to the convolution."""
     heads, four = np.empty(AT_ONCE + 1, np.int64), np.zeros(AT_ONCE, np.int64)
     columns = w1.shape[1]
-    wide, grads = columns // _WIDE * _WIDE, new_matrix(AT_ONCE, columns)
+    wide, grads = columns // _WIDE * _WIDE, new_matrix(np.int64(AT_ONCE), columns)
     used, known = np.empty(len(marks), np.int64), 0
     # What is applied at once needs no room but that of a site, which stays in the first cache.
-    target = new_matrix(CHANNELS, columns) if apply else grad_w1
+    target = new_matrix(np.int64(CHANNELS), columns) if apply else grad_w1
     if apply:
         target[:] = np.float32(0.0)
     for site in range(views.first, views.last):

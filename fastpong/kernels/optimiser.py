@@ -1,6 +1,6 @@
 """The step from a gradient to new weights."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,13 +34,13 @@ def rmsprop(
 
 
 class Rates(NamedTuple):
-    """Adam's settings at one of its steps, float32; see `rates_of`."""
+    """Adam's settings at one of its steps; see `rates_of`."""
 
-    beta_1: Any
-    beta_2: Any
-    rate: Any
-    root: Any
-    epsilon: Any
+    beta_1: float
+    beta_2: float
+    rate: float
+    root: float
+    epsilon: float
 
 
 @kernel
@@ -53,9 +53,8 @@ def rates_of(
 ) -> Rates:
     """Return the settings of a step; the corrections for the beginning are part of them."""
     return Rates(
-        np.float32(beta_1), np.float32(beta_2), np.float32(learning_rate / (1.0 - beta_1**step)),
-        np.float32(1.0 / np.sqrt(1.0 - beta_2**step)), np.float32(epsilon),
-    )  # fmt: skip
+        beta_1, beta_2, learning_rate / (1.0 - beta_1**step), 1.0 / float(np.sqrt(1.0 - beta_2**step)), epsilon
+    )
 
 
 @reassociated
@@ -67,8 +66,8 @@ def adam(
     rates: Rates,
 ) -> None:
     """Step uphill with Adam (Kingma and Ba, "Adam", 2015, algorithm 1)."""
-    b1, b2, rate, root, epsilon = rates
-    one = np.float32(1.0)
+    b1, b2, rate = np.float32(rates.beta_1), np.float32(rates.beta_2), np.float32(rates.rate)
+    root, epsilon, one = np.float32(rates.root), np.float32(rates.epsilon), np.float32(1.0)
     for j in range(len(weights)):
         g = gradient[j]
         mean[j] = b1 * mean[j] + (one - b1) * g

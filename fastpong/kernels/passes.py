@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fastpong.kernels import convolution
 from fastpong.kernels.aligned import new_matrix
-from fastpong.kernels.jit import kernel
+from fastpong.kernels.jit import inlined, kernel
 from fastpong.kernels.meeting import ALONE, meet
 from fastpong.kernels.optimiser import Rates, adam, rates_of
 from fastpong.kernels.ppo import Objective, Steps, clipped_gradient
@@ -41,7 +41,7 @@ class _Room(NamedTuple):
     grad_sums: F32
 
 
-@kernel
+@inlined
 def _room_of(
     views: Views,
     weights: Network,
@@ -49,11 +49,11 @@ def _room_of(
     count = len(views.bounds) - 1
     grad_sums = convolution.prefix_sums(weights.kernel)
     grad_sums[:] = np.float32(0.0)
-    acts, grads = new_matrix(count, CHANNELS), new_matrix(count, CHANNELS)
+    acts, grads = new_matrix(count, np.int64(CHANNELS)), new_matrix(count, np.int64(CHANNELS))
     return _Room(np.zeros(count, np.int64), acts, grads, grad_sums)
 
 
-@kernel
+@inlined
 def _contribute(
     half: int,
     b: int,
@@ -71,7 +71,7 @@ def _contribute(
     )  # fmt: skip
 
 
-@kernel
+@inlined
 def _complete(
     part: slice,  # which rows of the minibatch
     samples: I64,  # (m,) of these
@@ -93,7 +93,7 @@ def _complete(
     return hidden
 
 
-@kernel
+@inlined
 def _go_back(
     half: int,
     b: int,
@@ -128,7 +128,7 @@ def _flat(
     return arrays.w1.reshape(-1)[convolution.FACTS * arrays.w1.shape[1] :] if part == 2 else arrays.w2.reshape(-1)
 
 
-@kernel
+@inlined
 def _change_the_rest(
     half: int,
     weights: Network,

@@ -147,12 +147,14 @@ def act(
     """Choose an action for each of some games."""
     samples = first + members
     choices = w2.shape[0] - 1
-    views = list_views(runs, starts, lengths, ages, games, samples, weights.shape[0], 0, SITES)
-    acts, hidden = new_matrix(len(views.bounds) - 1, CHANNELS), new_matrix(len(samples), w1.shape[1])
+    # Numba compiles once more for numbers that it knows.
+    none, one, sites, channels = np.int64(0), np.int64(1), np.int64(SITES), np.int64(CHANNELS)
+    views = list_views(runs, starts, lengths, ages, games, samples, weights.shape[0], none, sites)
+    acts, hidden = new_matrix(len(views.bounds) - 1, channels), new_matrix(len(samples), w1.shape[1])
     hidden[:] = np.float32(0.0)
     convolution.add_sites(
         views, views.site_bounds[:-1], views.site_bounds[1:], views.samples, views.kinds,
-        convolution.prefix_sums(weights), bias, w1, np.zeros(len(acts), np.int64), 1, acts, hidden,
+        convolution.prefix_sums(weights), bias, w1, np.zeros(len(acts), np.int64), one, acts, hidden,
     )  # fmt: skip
     convolution.add_facts(ages, actions, games, samples, past, choices, w1, hidden)
     probs = np.empty(choices, np.float32)

@@ -120,9 +120,9 @@ def _add_samples(
     frames: int,
     first: int,
     last: int,
-    m: int,  # the first sample that is to be added
+    m: Any,  # the first sample that is to be added
     ends: I32,  # (m + 1,) in and out: entries of all samples before each; that of sample `m` is known
-    known: int,  # how many views there are
+    known: Any,  # how many views there are
     keys: npt.NDArray[np.uint64],  # (a power of 2,) in and out: table of the views' hashes, 0: free
     names: I32,  # (a power of 2,) in and out: which views they are
     sites: I32,  # (≥ entries,) in and out: of all entries, in order of the samples
@@ -195,8 +195,8 @@ def list_views(
     games: int,  # the sample before sample s is s − games
     samples: I64,  # (m,) indices into these arrays
     frames: int,  # how many screens are seen
-    first: int,  # the sites first … last − 1 are this call's
-    last: int,
+    first: Any,  # the sites first … last − 1 are this call's
+    last: Any,
 ) -> Views:
     """List what sites see in some samples.
 
@@ -214,7 +214,8 @@ def list_views(
         np.zeros(len(samples) + 1, np.int32),
     )
     bounds, pieces = np.zeros(4 * size + 1, np.int32), np.empty(4 * size, np.int32)
-    done = known = 0
+    done: Any = np.int64(0)  # not 0, for which Numba would compile once more
+    known: Any = np.int64(0)
     while True:
         done, known = _add_samples(
             runs, starts, lengths, ages, games, samples, frames, first, last, done, ends, known, keys, names, sites,

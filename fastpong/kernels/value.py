@@ -55,7 +55,8 @@ def values_of(
     """Compute the values of some samples."""
     sums, room = convolution.prefix_sums(weights), new_matrix(size, w1.shape[1])
     counts = len(views[0].bounds) - 1, len(views[1].bounds) - 1
-    acts = new_matrix(counts[0], CHANNELS), new_matrix(counts[1], CHANNELS)
+    channels = np.int64(CHANNELS)  # Numba compiles once more for numbers that it knows
+    acts = new_matrix(counts[0], channels), new_matrix(counts[1], channels)
     marks = np.zeros(counts[0], np.int64), np.zeros(counts[1], np.int64)
     for b in range(first, last):
         part = samples[b * size : (b + 1) * size]
