@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpong.config import Config
-from fastpong.kernels import aligned, convolution, network, ppo, sites
+from fastpong.kernels import acting, aligned, convolution, network, sites
 from fastpong.kernels.images import PIXELS
 from fastpong.kernels.tiles import CHANNELS
 from fastpong.noise import ACTION, START, WEIGHTS, stream_key
@@ -76,7 +76,7 @@ class Policy(ABC):
     arrays : dict of float32
         Views of them by name, see `shapes`.
     held_share : float
-        How many of the points begin with the paddle held, see `kernels.ppo.hold_starts`; 0 by default.
+        How many of the points begin with the paddle held, see `kernels.acting.hold_starts`; 0 by default.
     """
 
     def __init__(self, config: Config, first: int = 0):
@@ -156,11 +156,11 @@ class Convolutional(Policy):
     def act(self, rollout: Rollout, row: int, games: npt.NDArray[np.int64], step: int, greedy: bool = False) -> None:
         """See `Policy.act`."""
         kernel, bias, w1, w2 = (self.arrays[name] for name in ("kernel", "bias", "w1", "w2"))
-        ppo.hold_starts(
+        acting.hold_starts(
             rollout.held[row - 1], rollout.rewards[row - 1], rollout.ages[row], rollout.practising[row], games,
             self.start_key, self.first, step, self.held_share, self.config.held_steps, rollout.held[row],
         )  # fmt: skip
-        ppo.act(
+        acting.act(
             rollout.items, rollout.starts.reshape(-1), rollout.lengths.reshape(-1), rollout.ages.reshape(-1),
             row * rollout.games, games, rollout.games, kernel, bias, w1, w2, self.config.past_actions,
             self.noise_key, self.first, step, greedy, rollout.held.reshape(-1),

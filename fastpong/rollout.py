@@ -87,7 +87,7 @@ class Rollout:
     practising : int8 (rows, games)
         Not 0 where the step belongs to a practice attempt, see `fastpong.practice`, and not to a game.
     held : int16 (rows, games)
-        ``ppo``: not 0 where the paddle was held and not played, see `fastpong.kernels.ppo.hold_starts`.
+        ``ppo``: not 0 where the paddle was held and not played, see `fastpong.kernels.acting.hold_starts`.
     planned : int8 (rows, games)
         ``ppo``: 1 + the action that a practice attempt had to take, 0 where the agent was free to choose.
     """

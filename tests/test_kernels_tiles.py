@@ -75,6 +75,16 @@ def test_see(start: int, end: int) -> None:
     np.testing.assert_array_equal(np.delete(acts, 2, 0), np.delete(ACTS, 2, 0))
 
 
+@pytest.mark.parametrize("fresh", [False, True])
+def test_add_difference(fresh: bool) -> None:
+    acts, (above, within) = ACTS.copy(), ENDS[1]
+    call(gathers.add_difference, acts, 2, fresh, BIAS, SUMS, int(PIECES[1]))
+    for c in range(16):
+        total = float(BIAS[c] if fresh else ACTS[2, c]) + float(SUMS[within, c]) - float(SUMS[above, c])
+        assert acts[2, c] == pytest.approx(total, abs=1e-5)
+    np.testing.assert_array_equal(np.delete(acts, 2, 0), np.delete(ACTS, 2, 0))
+
+
 def test_see_gradient() -> None:
     grads, bias, sums = RNG.standard_normal((4, 16)).astype(np.float32), BIAS.copy(), SUMS.copy()
     call(gathers.see_gradient, ACTS, grads, 3, bias, sums, PIECES, 1, 4)

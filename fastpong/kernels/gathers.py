@@ -65,6 +65,27 @@ def _see() -> Any:
     return plain if PLAIN else intrinsic(see)
 
 
+def _add_difference() -> Any:
+    """Make a function: acts[v] = (bias if fresh else acts[v]) + sums[above + length] − sums[above], of one piece."""
+
+    def add_difference(typing: Any, acts: Any, v: Any, fresh: Any, bias: Any, sums: Any, piece: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            into, rows = (Matrix(context, builder, signature.args[i], values[i]) for i in (0, 4))
+            place, first = into.at(values[1]), Numbers(context, builder, signature.args[3], values[3])
+            before = builder.select(values[2], load(builder, first.data, 1)[0], load(builder, place, 1)[0])
+            above, within = (load(builder, rows.at(row), 1)[0] for row in _ends(builder, values[5]))
+            store(builder, place, [builder.fadd(before, builder.fsub(within, above))])
+            return context.get_dummy_value()
+
+        return types.void(acts, INT, types.boolean, bias, sums, INT), code
+
+    def plain(acts: Any, v: int, fresh: bool, bias: Any, sums: Any, piece: int) -> None:
+        above = piece >> LENGTH_BITS
+        acts[v] = (bias if fresh else acts[v]) + (sums[above + 1 + (piece & _MASK)] - sums[above])
+
+    return plain if PLAIN else intrinsic(add_difference)
+
+
 def _see_gradient() -> Any:
     """Make a function that takes the gradient of `see` from grads[v] to `bias` and `sums`, where acts[v] > 0."""
 
@@ -157,6 +178,6 @@ def _sum_rows(vectors: int) -> Any:
     return plain if PLAIN else intrinsic(sum_rows)
 
 
-see, see_gradient, clear_row = _see(), _see_gradient(), _clear_row()
+see, add_difference, see_gradient, clear_row = _see(), _add_difference(), _see_gradient(), _clear_row()
 add_to_rows_wide, add_to_rows_narrow = _add_to_rows(WIDE), _add_to_rows(NARROW)
 sum_rows_wide, sum_rows_narrow = _sum_rows(WIDE), _sum_rows(NARROW)

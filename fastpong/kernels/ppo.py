@@ -1,7 +1,4 @@
-"""Clipped policy gradients on the convolutional network: how it acts, advantages, and the gradient of a minibatch.
-
-The outputs are linear in the hidden units, with a bias: a logit per action, then the value of the state.
-"""
+"""Clipped policy gradients on the convolutional network: advantages, and the gradient of a minibatch."""
 
 import math
 from typing import NamedTuple
@@ -9,17 +6,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastpong.kernels import convolution
-from fastpong.kernels.aligned import new_matrix
+from fastpong.kernels.acting import outputs
 from fastpong.kernels.jit import kernel, reassociated
-from fastpong.kernels.noise import choose, uniform
-from fastpong.kernels.sites import SITES, list_views
-from fastpong.kernels.tiles import CHANNELS
 
 F32 = npt.NDArray[np.float32]
 I8 = npt.NDArray[np.int8]
-I16 = npt.NDArray[np.int16]
-I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
 
@@ -59,117 +50,6 @@ def advantages_of(
             running *= traces[t, n]
             longer *= traces[t, n]
             targets[t, n] = longer + values[t, n]
-
-
-@kernel
-def hold_starts(
-    before: I16,  # (games,) `held` of the step before
-    rewards: I8,  # (games,) of the step before
-    ages: I64,  # (games,) steps of the game before this one
-    practising: I8,  # (games,) not 0 where this step belongs to a practice attempt
-    members: I64,  # (n,) the games that act
-    key: int,  # uint64 key of this noise
-    offset: int,  # global index of game 0 here
-    step: int,  # steps since the run began
-    share: float,  # of points that begin held
-    longest: int,  # steps for which one may be held
-    held: I16,  # (games,) out: steps for which the paddle is still held, > 0 upwards, < 0 downwards; 0: the agent plays
-) -> None:
-    """Let some points begin with the paddle held toward one of the walls, for 1 … `longest` steps.
-
-    These are exploring starts (Sutton and Barto, "Reinforcement Learning", 2nd edition, section 5.3). Practice attempts
-    begin amid a point, and are played from there.
-    """
-    for game in members:
-        left = int(before[game])
-        if practising[game] != 0:
-            held[game] = 0
-        elif ages[game] == 0 or rewards[game] != 0:
-            draw = uniform(key, offset + game, step) / max(share, 1e-30)
-            left = min(longest, 1 + int(abs(2.0 * draw - 1.0) * longest)) if draw < 1.0 else 0
-            held[game] = left if draw < 0.5 else -left
-        else:
-            held[game] = left - 1 if left > 0 else left + 1 if left < 0 else 0
-
-
-@reassociated
-def _outputs(
-    hidden: F32,  # (hidden,)
-    w2: F32,  # (actions + 1, hidden + 1): logits and the value; the last column is the bias
-    probs: F32,  # (actions,) out
-) -> float:
-    """Compute the probabilities of the actions, and return the value."""
-    units, actions = len(hidden), len(probs)
-    value = top = np.float32(0.0)
-    for a in range(actions + 1):
-        row = w2[a]
-        total = row[units]
-        for j in range(units):
-            total += row[j] * hidden[j]
-        if a == actions:
-            value = total
-        else:
-            probs[a] = total
-            top = total if a == 0 else max(top, total)
-    mass = np.float32(0.0)
-    for a in range(actions):
-        probs[a] = math.exp(probs[a] - top)
-        mass += probs[a]
-    for a in range(actions):
-        probs[a] /= mass
-    return float(value)
-
-
-@reassociated
-def act(
-    runs: I32,  # (…,) see images.find_runs
-    starts: I64,  # (rows · games,)
-    lengths: I64,  # (rows · games,)
-    ages: I64,  # (rows · games,)
-    first: int,  # index of game 0's present step in these arrays
-    members: I64,  # (n,) the games that act
-    games: int,  # number of all games
-    weights: F32,  # (frames, 8, 4, 64) the kernel of the convolution
-    bias: F32,  # (16,) of its channels
-    w1: F32,  # (7072, hidden)
-    w2: F32,  # (actions + 1, hidden + 1)
-    past: int,  # how many of the last actions are seen
-    key: int,  # uint64 key of the action noise
-    offset: int,  # global index of game 0 here
-    step: int,  # steps since the run began
-    greedy: bool,  # take the likeliest action instead of drawing one
-    held: I16,  # (rows · games,) see hold_starts
-    planned: I8,  # (rows · games,) 1 + the action that has to be taken, 0 where the agent is free to choose
-    actions: U8,  # (rows · games,) in: past actions; out: the present ones
-    log_probs: F32,  # (rows · games,) out: log of the probability of the action, 0 where the paddle is held
-    values: F32,  # (rows · games,) out: value of the state
-) -> None:
-    """Choose an action for each of some games."""
-    samples = first + members
-    choices = w2.shape[0] - 1
-    # Numba compiles once more for numbers that it knows.
-    none, one, sites, channels = np.int64(0), np.int64(1), np.int64(SITES), np.int64(CHANNELS)
-    views = list_views(runs, starts, lengths, ages, games, samples, weights.shape[0], none, sites)
-    acts, hidden = new_matrix(len(views.bounds) - 1, channels), new_matrix(len(samples), w1.shape[1])
-    hidden[:] = np.float32(0.0)
-    convolution.add_sites(
-        views, views.site_bounds[:-1], views.site_bounds[1:], views.samples, views.kinds,
-        convolution.prefix_sums(weights), bias, w1, np.zeros(len(acts), np.int64), one, acts, hidden,
-    )  # fmt: skip
-    convolution.add_facts(ages, actions, games, samples, past, choices, w1, hidden)
-    probs = np.empty(choices, np.float32)
-    for m in range(len(samples)):
-        sample = samples[m]
-        values[sample] = _outputs(hidden[m], w2, probs)
-        if held[sample] != 0:
-            actions[sample] = 0 if held[sample] > 0 else 1
-            log_probs[sample] = np.float32(0.0)
-        else:
-            action = planned[sample] - 1
-            if action < 0:
-                action = choose(probs, greedy, key, offset + members[m], step)
-            actions[sample] = action
-            log_probs[sample] = math.log(max(probs[action], np.float32(1e-30)))
 
 
 class Steps(NamedTuple):
@@ -233,7 +113,7 @@ def clipped_gradient(
     probs, slopes = np.empty(choices, np.float32), np.empty(choices + 1, np.float32)
     for m in range(len(samples)):
         sample, unit, grad = samples[m], hidden[m], grad_hidden[m]
-        error = steps.targets[sample] - _outputs(unit, w2, probs)
+        error = steps.targets[sample] - outputs(unit, w2, probs)
         action, advantage, weight = steps.actions[sample], steps.advantages[sample], steps.importance[sample]
         log_ratio = math.log(max(probs[action], np.float32(1e-30))) - steps.log_probs[sample]
         ratio = math.exp(log_ratio)

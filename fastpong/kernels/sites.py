@@ -90,7 +90,7 @@ def _turned(
 
 
 @kernel
-def _piece(
+def piece_of(
     run: Any,  # see images.find_runs
     column_of_sums: Any,  # (which of the four cells of its site it is in · frames + frame) · 4
 ) -> Any:
@@ -101,7 +101,7 @@ def _piece(
 
 
 @kernel
-def _cell_of(
+def cell_of(
     run: Any,
 ) -> Any:
     """Return the cell that a run is in, numbered by the first of the four sites that see it."""
@@ -146,14 +146,14 @@ def _add_samples(
             sample = samples[m] - f * games
             k, end = starts[sample], starts[sample] + lengths[sample]
             while k < end:  # the runs of a cell are one after the other, and cells come in order
-                head, cell, mixed = k, _cell_of(runs[k]), np.uint64(0)
+                head, cell, mixed = k, cell_of(runs[k]), np.uint64(0)
                 if cell >= last:
                     break
                 if cell + _WIDTH + 1 < first:
                     k += 1
                     continue
-                while k < end and _cell_of(runs[k]) == cell:
-                    mixed += _mixed(_piece(runs[k], f * _COLUMNS))
+                while k < end and cell_of(runs[k]) == cell:
+                    mixed += _mixed(piece_of(runs[k], f * _COLUMNS))
                     k += 1
                 cells[f, cell, 0], cells[f, cell, 1], cell_marks[f, cell] = head, k, m
                 for d in range(4):
@@ -176,7 +176,7 @@ def _add_samples(
                         cell = site - (d >> 1) * _WIDTH - (d & 1)
                         if cell >= 0 and cell_marks[f, cell] == m:
                             for k in range(cells[f, cell, 0], cells[f, cell, 1]):
-                                pieces[made] = _piece(runs[k], (d * frames + f) * _COLUMNS)
+                                pieces[made] = piece_of(runs[k], (d * frames + f) * _COLUMNS)
                                 made += 1
                 known += 1
                 bounds[known] = made
@@ -275,8 +275,8 @@ def middle_of(
     for m in range(0, len(samples), max(1, len(samples) // _EXAMINED)):
         cell = -1
         for k in range(starts[samples[m]], starts[samples[m]] + lengths[samples[m]]):
-            if _cell_of(runs[k]) != cell:
-                cell = _cell_of(runs[k])
+            if cell_of(runs[k]) != cell:
+                cell = cell_of(runs[k])
                 for d in range(4):
                     counts[cell + (d >> 1) * _WIDTH + (d & 1)] += 1
     half, middle, before = counts.sum(), 0, 0
