@@ -137,7 +137,8 @@ def see_samples(
             kinds[places[sites[e]]], owners[places[sites[e]]] = e, m
             places[sites[e]] += 1
     # No list of pieces: the channels are known.
-    return Views(site_bounds[:1], sites[:0], site_bounds, kinds, owners, np.int64(0), np.int64(SITES)), acts
+    first, last = np.int64(0), np.int64(SITES)  # Numba compiles once more for numbers that it knows
+    return Views(site_bounds[:1], sites[:0], site_bounds, kinds, owners, int(first), int(last)), acts
 
 
 @reassociated
@@ -189,5 +190,3 @@ def act(
                 action = choose(probs, greedy, key, offset + members[m], step)
             actions[sample] = action
             log_probs[sample] = math.log(max(probs[action], np.float32(1e-30)))
-
-
