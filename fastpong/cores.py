@@ -2,6 +2,9 @@
 
 import os
 
+STEPS = 2
+"""Steps of all games for which the parent stays on a core: to change it takes 50 µs."""
+
 
 def allowed_cores() -> set[int]:
     """Return the numbers of the cores that this process may run on."""
@@ -14,11 +17,14 @@ def usable_cores() -> int:
 
 
 class Turns:
-    """Keeps the calling thread on one core, another one each time: ``with turns:`` around a wait and what follows it.
+    """Keeps the calling thread on one core, and after some steps on another one: `take` before each step of all games.
 
     Where each core has a game subprocess, what the parent computes takes time from one of them. Taken from the same
     one each time, that one would fall behind, and the others would wait for it at the next step; docs/performance.md
-    has what turns gain. Linux only; elsewhere, and where there are cores to spare, this does nothing.
+    has what turns gain. With two groups of games in flight none waits within so few steps. Linux only; elsewhere, and
+    where there are cores to spare, this does nothing.
+
+    Threads and processes that are started between `take` and `leave` have that one core as well: `leave` comes first.
 
     Parameters
     ----------
@@ -30,16 +36,22 @@ class Turns:
         self._cores = allowed_cores()
         spare = len(self._cores) > workers or not hasattr(os, "sched_setaffinity")
         self._order = [] if spare or len(self._cores) == 1 else sorted(self._cores)
-        self._turn = 0
+        self._steps = 0
+        self._at: int | None = None
 
-    def __enter__(self) -> None:
+    def take(self) -> None:
+        """Stay on the core whose turn it is."""
         if self._order:
-            self._turn = (self._turn + 1) % len(self._order)
-            self._set({self._order[self._turn]})
+            core = self._order[self._steps // STEPS % len(self._order)]
+            self._steps += 1
+            if core != self._at:
+                self._at = core
+                self._set({core})
 
-    def __exit__(self, *_: object) -> None:
-        # From here on it may run anywhere, and so may the threads that it starts.
-        if self._order:
+    def leave(self) -> None:
+        """Run anywhere from here on, and so will the threads that this one starts."""
+        if self._at is not None:
+            self._at = None
             self._set(self._cores)
 
     def _set(self, cores: set[int]) -> None:

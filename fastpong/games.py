@@ -6,7 +6,7 @@ subprocess; observations go through shared memory and are never copied or pickle
 """
 
 import functools
-import pickle
+import os
 import signal
 from typing import Any
 
@@ -17,8 +17,8 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 from fastpong.cores import Turns, usable_cores
 from fastpong.errors import FastpongError, UsageError
 from fastpong.pong import PongGames
-from fastpong.practice import NO_PRACTICE
-from fastpong.serving import GONE, STEPPED, serve, start_method, step_message
+from fastpong.practice import NO_PRACTICE, Attempts
+from fastpong.serving import GONE, STEPPED, rest_of, serve, start_method, step_head, unpickled
 from fastpong.shards import Layout, pieces, string_together
 
 LAYOUT: Layout = {
@@ -77,7 +77,7 @@ class Games(AsyncVectorEnv):
     attempts : Attempts
         How lost points are practised from the next `send` on, see `fastpong.practice`; not at first.
     turns : Turns
-        To be entered for each group's turn, from `recv` to `send`: see `fastpong.cores`.
+        Where the calling thread runs, see `fastpong.cores`: to be taken before each step of all games.
     screens, rewards, ended, practising, planned
         uint8 (slots, 210, 160) and four times int8 (slots,): the shared arrays, see `fastpong.pong.space_of`.
 
@@ -125,9 +125,11 @@ class Games(AsyncVectorEnv):
             rules = ((first + games).tolist(), seed, frame_skip, sticky, actions)
             functions.append(functools.partial(PongGames, *rules, slots=most, splits=cuts.tolist()))
         self.groups = [np.array(group, np.int64) for group in members]
-        self._in_flight = [False] * groups
+        self._in_flight, self._most = [False] * groups, most
+        self._told: Attempts | None = None  # the attempts that are in `_heads`
+        self._heads: list[bytes] = []
         self.turns = Turns(workers)
-        self.attempts = NO_PRACTICE
+        self.attempts: Attempts = NO_PRACTICE
         self.closed = False
         body: Any = serve  # gymnasium 1.3 passes one argument less than 1.4
         try:
@@ -144,6 +146,7 @@ class Games(AsyncVectorEnv):
             raise GamesError(
                 "the game subprocesses ended as they started; in a script, create Games under if __name__ == '__main__'"
             ) from None
+        self._descriptors = [pipe.fileno() for pipe in self.parent_pipes]
         self.screens: npt.NDArray[np.uint8] = self.observations["screens"].reshape(workers * most, 210, 160)
         self.rewards: npt.NDArray[np.int8] = self.observations["rewards"].reshape(-1)
         self.ended: npt.NDArray[np.int8] = self.observations["ended"].reshape(-1)
@@ -153,9 +156,13 @@ class Games(AsyncVectorEnv):
     def send(self, group: int, actions: npt.NDArray[np.uint8]) -> None:
         """Step the games of a group with these actions, uint8 (n,) in the order of ``groups[group]``."""
         assert not self._in_flight[group], "recv comes before send"
+        if self.attempts != self._told:
+            self._told = self.attempts
+            self._heads = [step_head(number, self.attempts, self._most) for number in range(len(self.groups))]
+        head, told = self._heads[group], actions.tobytes()
         for worker, part in self._parts[group]:
             try:
-                self.parent_pipes[worker].send_bytes(step_message(group, self.attempts, actions[part]))
+                os.write(self._descriptors[worker], head + told[part].ljust(self._most))
             except GONE:
                 raise self._death(worker) from None
         self._in_flight[group] = True
@@ -165,7 +172,12 @@ class Games(AsyncVectorEnv):
         if not self._in_flight[group]:
             return
         for worker, _ in self._parts[group]:
-            self._from(worker)
+            try:
+                answer = os.read(self._descriptors[worker], len(STEPPED))
+            except GONE:
+                raise self._death(worker) from None
+            if answer != STEPPED:
+                self._from(worker, answer)
         self._in_flight[group] = False
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
@@ -173,6 +185,7 @@ class Games(AsyncVectorEnv):
 
         A `restore` of it, with any number of workers, continues bit for bit.
         """
+        self.turns.leave()
         for group in range(len(self.groups)):
             self.recv(group)
         for worker in range(self.workers):
@@ -203,6 +216,7 @@ class Games(AsyncVectorEnv):
 
     def close_extras(self, timeout: float | None = 2.0, terminate: bool = False) -> None:
         """Stop the subprocesses; they hold nothing that would need a farewell."""
+        self.turns.leave()
         for pipe in self.parent_pipes:
             if pipe is not None:
                 pipe.close()
@@ -225,17 +239,18 @@ class Games(AsyncVectorEnv):
         except GONE:
             raise self._death(worker) from None
 
-    def _from(self, worker: int) -> Any:
+    def _from(self, worker: int, begun: bytes = b"") -> Any:
+        """Return a subprocess's answer, of which some bytes have been read."""
         try:
-            message = self.parent_pipes[worker].recv_bytes()
+            message = rest_of(self._descriptors[worker], begun)
         except GONE:
             raise self._death(worker) from None
         if message == STEPPED:
             return None
-        result, good = pickle.loads(message)
+        result, good = unpickled(message)
         if not good:
-            _, kind, message, trace = self.error_queue.get()
-            raise GamesError(f"a game subprocess failed: {kind.__name__}: {message}") from RuntimeError(trace)
+            _, kind, text, trace = self.error_queue.get()
+            raise GamesError(f"a game subprocess failed: {kind.__name__}: {text}") from RuntimeError(trace)
         return result
 
     def _death(self, worker: int) -> GamesError:

@@ -108,13 +108,14 @@ class PongGames(gymnasium.Env[Any, Any]):
         self.games = np.asarray(games, np.int64)
         self.seed, self.frame_skip, self.sticky, self.window = seed, frame_skip, sticky, window
         slots = len(self.games) if slots is None else slots
-        self._slots = slots
+        self.slots = slots
         self.observation_space = space_of(slots)
         self.action_space = gymnasium.spaces.MultiDiscrete([actions] * slots)
         bounds = [0, *splits, len(self.games)]
         self.groups = [range(a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
         self.arrays: Arrays = {}
         self._screens: list[npt.NDArray[np.uint8]] = []  # those of each game, in `arrays`
+        self._outcomes: list[list[npt.NDArray[np.int8]]] = []  # what a step of each group writes, in `arrays`
         self._shared: ALEInterface | None = None  # where the games without an emulator of their own take turns
         self._first: Moment | None = None  # how every game begins
         self._own: list[ALEInterface | None] = [None] * len(self.games)
@@ -122,11 +123,13 @@ class PongGames(gymnasium.Env[Any, Any]):
         self._held = [Action.NOOP] * len(self.games)
         self._practice = [Practice() for _ in self.games]
         self._steps = [0] * len(self.groups)
-        self._repeats: list[npt.NDArray[np.uint8]] = [np.zeros((0, 0), np.uint8)] * len(self.groups)
+        self._repeats: list[list[list[int]]] = [[]] * len(self.groups)  # of each group: by steps, and games
 
     def bind(self, arrays: Arrays) -> None:
         """Write observations into these arrays, laid out as `space_of` says, from now on."""
         self.arrays, self._screens = arrays, list(arrays["screens"])
+        of_steps = [arrays[name] for name in ("rewards", "ended", "planned")]
+        self._outcomes = [[array[members.start : members.stop] for array in of_steps] for members in self.groups]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Arrays, dict[str, Any]]:
         """Start every game anew; with a seed, from that run seed, otherwise going on with the noise."""
@@ -163,16 +166,15 @@ class PongGames(gymnasium.Env[Any, Any]):
         members = self.groups[group]
         now = self._steps[group]
         at = now % _STICKY_BLOCK
-        if at == 0 or not len(self._repeats[group]):
+        if at == 0 or not self._repeats[group]:
             first = now - at
-            self._repeats[group] = sticky_repeats(
-                self.seed, self.games[members.start : members.stop], first, _STICKY_BLOCK, self.frame_skip, self.sticky
-            )
-        repeats: list[int] = self._repeats[group][at].tolist()
+            games = self.games[members.start : members.stop]
+            block = sticky_repeats(self.seed, games, first, _STICKY_BLOCK, self.frame_skip, self.sticky)
+            self._repeats[group] = block.tolist()
         self._steps[group] = now + 1
-        for name in ("rewards", "ended", "planned"):
-            self.arrays[name][members.start : members.stop] = 0
-        for i, choice, repeat in zip(members, actions, repeats, strict=True):
+        for outcome in self._outcomes[group]:
+            outcome.fill(0)
+        for i, choice, repeat in zip(members, actions, self._repeats[group][at], strict=True):
             emulator = self._own[i] or self._swap_in(i)
             act = emulator.act
             action, reward = ACTIONS[choice], 0
@@ -271,7 +273,7 @@ class PongGames(gymnasium.Env[Any, Any]):
         """Return how every game begins; at first, make the emulator on which games take turns."""
         if self._first is None:
             if not self.arrays:
-                self.bind({k: np.zeros(v.shape, v.dtype) for k, v in space_of(self._slots).items()})
+                self.bind({k: np.zeros(v.shape, v.dtype) for k, v in space_of(self.slots).items()})
             self._shared = new_emulator(self.window)
             self._shared.reset_game()
             self._first = remember(0, self._shared, Action.NOOP)
@@ -300,7 +302,7 @@ class PongGames(gymnasium.Env[Any, Any]):
                 break
 
     def _forget_noise(self) -> None:
-        self._repeats = [np.zeros((0, 0), np.uint8)] * len(self.groups)
+        self._repeats = [[]] * len(self.groups)
 
 
 def new_emulator(window: bool = False) -> ALEInterface:

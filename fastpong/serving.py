@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import read_from_shared_memory
 
@@ -25,17 +23,43 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 GONE = (EOFError, BrokenPipeError, ConnectionResetError)
 """What a pipe raises when the process at its other end is no more."""
 
-# What is said with every step is packed by hand, as pickling it takes longer than sending it. The mark is one that no
-# pickle begins with. All else is pickled, as gymnasium does.
-_STEP, _STEP_HEAD = b"s", struct.Struct("<cIi?d")
+# What is said with every step is packed by hand and read in one piece: between two messages the emulators push all code
+# out of the caches, so that each line of Python costs several times what it does in a loop. On the wire all messages
+# look as those of `Connection` do, the number of bytes first; what is not a step is pickled, as gymnasium does.
+_LENGTH = struct.Struct("!i")
+_STEP = b"s"  # no pickle begins with it
+_MARK = slice(_LENGTH.size, _LENGTH.size + len(_STEP))
+_STEP_HEAD = struct.Struct("!iciI?d")
 
-STEPPED = b"d"
-"""The answer to a `step_message`: the group's step is done."""
+STEPPED = _LENGTH.pack(1) + b"d"
+"""The answer to a step: it is done."""
 
 
-def step_message(group: int, attempts: Attempts, actions: npt.NDArray[np.uint8]) -> bytes:
-    """Return what tells a subprocess to step its games of a group with these actions, uint8 (n,)."""
-    return _STEP_HEAD.pack(_STEP, group, *attempts) + actions.tobytes()
+def step_head(group: int, attempts: Attempts, slots: int) -> bytes:
+    """Return the first part of what tells a subprocess with so many slots to step its games of a group.
+
+    The second part are their actions, uint8, filled up to the number of slots.
+    """
+    return _STEP_HEAD.pack(_STEP_HEAD.size - _LENGTH.size + slots, _STEP, group, *attempts)
+
+
+def rest_of(descriptor: int, message: bytes) -> bytes:
+    """Read what is missing of a message that begins with some bytes, and return all of it; EOFError at the end."""
+    while True:
+        missing = _LENGTH.size - len(message)
+        if missing <= 0:
+            missing += _LENGTH.unpack_from(message)[0]
+        if missing <= 0:
+            return message
+        more = os.read(descriptor, missing)
+        if not more:
+            raise EOFError
+        message += more
+
+
+def unpickled(message: bytes) -> Any:
+    """Return what a message says that is not about a step."""
+    return pickle.loads(message[_LENGTH.size :])
 
 
 @contextlib.contextmanager
@@ -75,14 +99,23 @@ def serve(
     try:
         shared: Any = read_from_shared_memory(env.observation_space, shared_memory, n=-1)  # -1: all of them
         env.bind({name: array[index] for name, array in shared.items()})
+        descriptor, size, orders = pipe.fileno(), _STEP_HEAD.size + env.slots, dict[bytes, tuple[int, Attempts]]()
         while True:
-            message = pipe.recv_bytes()
-            if message.startswith(_STEP):
-                _, group, *attempts = _STEP_HEAD.unpack_from(message)
-                env.step_group(group, message[_STEP_HEAD.size :], Attempts(*attempts))
-                pipe.send_bytes(STEPPED)
+            # What follows a step at once is another step, and no more than that is read.
+            message = os.read(descriptor, size)
+            if len(message) < size or message[_MARK] != _STEP:
+                message = rest_of(descriptor, message)
+            if message[_MARK] == _STEP:
+                head = message[: _STEP_HEAD.size]
+                order = orders.get(head)
+                if order is None:  # seldom: there are few groups, and attempts hardly ever change
+                    _, _, group, *attempts = _STEP_HEAD.unpack(head)
+                    order = orders[head] = group, Attempts(*attempts)
+                end = _STEP_HEAD.size + len(env.groups[order[0]])
+                env.step_group(order[0], message[_STEP_HEAD.size : end], order[1])
+                os.write(descriptor, STEPPED)
                 continue
-            command, data = pickle.loads(message)
+            command, data = unpickled(message)
             reply: Any = None
             if command == "step":
                 reply = (None, *env.step(data)[1:])

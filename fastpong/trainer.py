@@ -73,23 +73,23 @@ class Player:
         games, rollout, clock, seconds = self.games, self.rollout, time.perf_counter, self.seconds
         before = rollout.rows - 1
         row = rollout.new_row()
+        games.turns.take()
         for group, (members, slots) in enumerate(zip(games.groups, self._slots, strict=True)):
             t0 = clock()
-            with games.turns:
-                games.recv(group)
-                t1 = clock()
-                rollout.observe(row, self._screens, slots, members, games.ended)
-                rollout.practising[row, members] = games.practising[slots]
-                rollout.planned[row, members] = games.planned[slots]
-                t2 = clock()
-                if before >= 0:
-                    rollout.rewards[before, members] = games.rewards[slots]
-                    rollout.ended[before, members] = games.ended[slots]
-                t3 = clock()
-                self.policy.act(rollout, row, members, self.step, greedy)
-                t4 = clock()
-                games.send(group, rollout.actions[row, members])
-                t5 = clock()
+            games.recv(group)
+            t1 = clock()
+            rollout.observe(row, self._screens, slots, members, games.ended)
+            rollout.practising[row, members] = games.practising[slots]
+            rollout.planned[row, members] = games.planned[slots]
+            t2 = clock()
+            if before >= 0:
+                rollout.rewards[before, members] = games.rewards[slots]
+                rollout.ended[before, members] = games.ended[slots]
+            t3 = clock()
+            self.policy.act(rollout, row, members, self.step, greedy)
+            t4 = clock()
+            games.send(group, rollout.actions[row, members])
+            t5 = clock()
             for stage, spent in zip(STAGES, (t1 - t0, t2 - t1, t4 - t3, t5 - t4, t3 - t2), strict=False):
                 seconds[stage] += spent
         self.step += 1
@@ -173,6 +173,7 @@ class Trainer(Player):
         """Update the weights if the learner has enough to learn from."""
         if not self.learner.due(self.rollout, self.tally):
             return False
+        self.games.turns.leave()
         t0 = time.perf_counter()
         self.learner.learn(self.rollout, self.tally)
         self.rollout.drop_used()
