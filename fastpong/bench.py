@@ -190,10 +190,10 @@ def _games(stack: contextlib.ExitStack, config: Config, workers: int | None) -> 
     rng = np.random.default_rng(0)
 
     def step() -> None:
-        games.turns.take()
-        for group, members in enumerate(games.groups):
-            games.recv(group)
-            games.send(group, rng.integers(0, config.actions, len(members), np.uint8))
+        with games.turns:
+            for group, members in enumerate(games.groups):
+                games.recv(group)
+                games.send(group, rng.integers(0, config.actions, len(members), np.uint8))
 
     for _ in range(config.envs):  # until each game has an emulator of its own
         step()
@@ -205,7 +205,6 @@ def _games(stack: contextlib.ExitStack, config: Config, workers: int | None) -> 
             steps += config.envs
         for group in range(len(games.groups)):
             games.recv(group)
-        games.turns.leave()
         return steps / (time.perf_counter() - start)
 
     return measure
@@ -233,7 +232,6 @@ def _train(
             trainer.learn_if_due()
         for group in range(len(trainer.games.groups)):
             trainer.games.recv(group)
-        trainer.games.turns.leave()
         return (trainer.tally.steps - steps) / (time.perf_counter() - start)
 
     return measure, trainer

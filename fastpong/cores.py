@@ -17,14 +17,12 @@ def usable_cores() -> int:
 
 
 class Turns:
-    """Keeps the calling thread on one core, and after some steps on another one: `take` before each step of all games.
+    """Keeps the calling thread on one core, and after some steps on another one: ``with turns:`` around each step.
 
     Where each core has a game subprocess, what the parent computes takes time from one of them. Taken from the same
     one each time, that one would fall behind, and the others would wait for it at the next step; docs/performance.md
     has what turns gain. With two groups of games in flight none waits within so few steps. Linux only; elsewhere, and
     where there are cores to spare, this does nothing.
-
-    Threads and processes that are started between `take` and `leave` have that one core as well: `leave` comes first.
 
     Parameters
     ----------
@@ -37,21 +35,15 @@ class Turns:
         spare = len(self._cores) > workers or not hasattr(os, "sched_setaffinity")
         self._order = [] if spare or len(self._cores) == 1 else sorted(self._cores)
         self._steps = 0
-        self._at: int | None = None
 
-    def take(self) -> None:
-        """Stay on the core whose turn it is."""
+    def __enter__(self) -> None:
         if self._order:
-            core = self._order[self._steps // STEPS % len(self._order)]
+            self._set({self._order[self._steps // STEPS % len(self._order)]})
             self._steps += 1
-            if core != self._at:
-                self._at = core
-                self._set({core})
 
-    def leave(self) -> None:
-        """Run anywhere from here on, and so will the threads that this one starts."""
-        if self._at is not None:
-            self._at = None
+    def __exit__(self, *_: object) -> None:
+        # From here on it may run anywhere, and so may the threads that it starts.
+        if self._order:
             self._set(self._cores)
 
     def _set(self, cores: set[int]) -> None:

@@ -77,7 +77,7 @@ class Games(AsyncVectorEnv):
     attempts : Attempts
         How lost points are practised from the next `send` on, see `fastpong.practice`; not at first.
     turns : Turns
-        Where the calling thread runs, see `fastpong.cores`: to be taken before each step of all games.
+        To be entered for each step of all games: see `fastpong.cores`.
     screens, rewards, ended, practising, planned
         uint8 (slots, 210, 160) and four times int8 (slots,): the shared arrays, see `fastpong.pong.space_of`.
 
@@ -185,7 +185,6 @@ class Games(AsyncVectorEnv):
 
         A `restore` of it, with any number of workers, continues bit for bit.
         """
-        self.turns.leave()
         for group in range(len(self.groups)):
             self.recv(group)
         for worker in range(self.workers):
@@ -216,7 +215,6 @@ class Games(AsyncVectorEnv):
 
     def close_extras(self, timeout: float | None = 2.0, terminate: bool = False) -> None:
         """Stop the subprocesses; they hold nothing that would need a farewell."""
-        self.turns.leave()
         for pipe in self.parent_pipes:
             if pipe is not None:
                 pipe.close()

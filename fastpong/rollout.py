@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpong.config import Config
-from fastpong.kernels import images, returns
+from fastpong.kernels import images, outcomes, returns
 from fastpong.kernels.images import PIXELS, SCREEN
 from fastpong.ranks import Alone, Ranks
 from fastpong.shards import Arrays, Layout, join
@@ -145,6 +145,26 @@ class Rollout:
                 self.items, self.end, self.starts[row], self.lengths[row], self.config.inputs != "difference",
             )  # fmt: skip
 
+    def take_over(
+        self,
+        row: int,
+        slots: I64,
+        games: I64,
+        rewards: npt.NDArray[np.int8],
+        ended: npt.NDArray[np.int8],
+        practising: npt.NDArray[np.int8],
+        planned: npt.NDArray[np.int8],
+    ) -> None:
+        """Write down what came of the step before a row of some games, and in what the row finds them.
+
+        The last four are int8 (slots,), see `fastpong.pong.space_of`.
+        """
+        nowhere = np.zeros(self.games, np.int8)
+        outcomes.take_over(
+            slots, games, rewards, ended, practising, planned, self.rewards[row - 1] if row else nowhere,
+            self.ended[row - 1] if row else nowhere, self.practising[row], self.planned[row],
+        )  # fmt: skip
+
     def cut_batch(self, rows: int, ranks: Ranks | None = None) -> Batch:
         """Take the finished points (or games) of the first `rows` rows: what came after carries over.
 
@@ -194,6 +214,8 @@ class Rollout:
         Rollout(self.config, 1).observe(
             0, images.as_words(np.zeros((1, *SCREEN), np.uint8)), one, one, np.zeros(1, np.int8)
         )
+        zero = np.zeros(1, np.int8)
+        Rollout(self.config, 1).take_over(0, one, one, zero, zero, zero, zero)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Everything that the next batches need, by name; see `LAYOUT`."""

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastpong.kernels import outcomes
 from fastpong.ranks import Alone, Ranks
 from fastpong.shards import Layout
 
@@ -50,7 +51,7 @@ class Tally:
         self.won = self.lost = 0
         self._recent: deque[tuple[int, int]] = deque(maxlen=RECENT)  # (score, steps) of a game
         mine = len(games) if games else envs
-        self._score, self._length = np.zeros(mine, np.int64), np.zeros(mine, np.int64)
+        self._score, self._length, self._over = (np.zeros(mine, np.int64) for _ in range(3))
         self._new: list[tuple[int, int, int, int]] = []  # (steps at its end, game, score, steps) of finished games
         self._new_won = self._new_lost = 0
 
@@ -61,16 +62,17 @@ class Tally:
         is a step, and belongs to no game.
         """
         self.steps += self._envs
-        self._length += practised == 0
-        if practised.any():
-            rewards = np.where(practised, 0, rewards)
-        if rewards.any():
-            self._score += rewards
-            self._new_won += int(rewards[rewards > 0].sum())
-            self._new_lost -= int(rewards[rewards < 0].sum())
-        for game in np.flatnonzero(ended == 1).tolist():
+        won, lost, count = outcomes.count_step(rewards, ended, practised, self._score, self._length, self._over)
+        self._new_won += won
+        self._new_lost += lost
+        for game in self._over[:count].tolist():
             self._new.append((self.steps, self._first + game, int(self._score[game]), int(self._length[game])))
             self._score[game] = self._length[game] = 0
+
+    def warm_up(self) -> None:
+        """Compile or load the kernel that counts; changes nothing."""
+        nothing, nobody = np.zeros(0, np.int8), np.zeros(0, np.int64)
+        outcomes.count_step(nothing, nothing, nothing, nobody, nobody, nobody)
 
     def exchange(self, ranks: Ranks | None = None) -> None:
         """Count what has happened on all ranks since the last time, in the order of steps and games."""

@@ -67,31 +67,28 @@ class Player:
         """Compile the kernels, or load them from the cache."""
         self.policy.warm_up()
         self.rollout.warm_up()
+        self.tally.warm_up()
 
     def advance(self, greedy: bool = False) -> None:
         """Take one step of every game, and count the outcomes of the step before."""
         games, rollout, clock, seconds = self.games, self.rollout, time.perf_counter, self.seconds
         before = rollout.rows - 1
         row = rollout.new_row()
-        games.turns.take()
-        for group, (members, slots) in enumerate(zip(games.groups, self._slots, strict=True)):
-            t0 = clock()
-            games.recv(group)
-            t1 = clock()
-            rollout.observe(row, self._screens, slots, members, games.ended)
-            rollout.practising[row, members] = games.practising[slots]
-            rollout.planned[row, members] = games.planned[slots]
-            t2 = clock()
-            if before >= 0:
-                rollout.rewards[before, members] = games.rewards[slots]
-                rollout.ended[before, members] = games.ended[slots]
-            t3 = clock()
-            self.policy.act(rollout, row, members, self.step, greedy)
-            t4 = clock()
-            games.send(group, rollout.actions[row, members])
-            t5 = clock()
-            for stage, spent in zip(STAGES, (t1 - t0, t2 - t1, t4 - t3, t5 - t4, t3 - t2), strict=False):
-                seconds[stage] += spent
+        with games.turns:
+            for group, (members, slots) in enumerate(zip(games.groups, self._slots, strict=True)):
+                t0 = clock()
+                games.recv(group)
+                t1 = clock()
+                rollout.observe(row, self._screens, slots, members, games.ended)
+                t2 = clock()
+                rollout.take_over(row, slots, members, games.rewards, games.ended, games.practising, games.planned)
+                t3 = clock()
+                self.policy.act(rollout, row, members, self.step, greedy)
+                t4 = clock()
+                games.send(group, rollout.actions[row, members])
+                t5 = clock()
+                for stage, spent in zip(STAGES, (t1 - t0, t2 - t1, t4 - t3, t5 - t4, t3 - t2), strict=False):
+                    seconds[stage] += spent
         self.step += 1
         if before >= 0:
             t0 = clock()
@@ -173,7 +170,6 @@ class Trainer(Player):
         """Update the weights if the learner has enough to learn from."""
         if not self.learner.due(self.rollout, self.tally):
             return False
-        self.games.turns.leave()
         t0 = time.perf_counter()
         self.learner.learn(self.rollout, self.tally)
         self.rollout.drop_used()

@@ -248,6 +248,15 @@ def views_of(frames: Sequence[Any]) -> dict[int, frozenset[tuple[int, int, int]]
     return {site: frozenset(pixels) for site, pixels in found.items()}
 
 
+def score_of(steps: Sequence[tuple[int, int, int]]) -> tuple[int, int]:
+    """Score and length of a game at the last of some steps (reward, ended, practised), since it had ended before."""
+    score = length = 0
+    for reward, ended, practised in steps[:-1]:
+        score, length = (0, 0) if ended == 1 else (score + reward * (not practised), length + (not practised))
+    reward, _, practised = steps[-1]
+    return score + reward * (not practised), length + (not practised)
+
+
 def returns_of(rewards: Sequence[float], gamma: float) -> list[float]:
     """The seeds' process_rewards, for steps that end with a point."""
     running, result = 0.0, []

@@ -13,12 +13,9 @@ if not hasattr(os, "sched_setaffinity"):
 def test_turns_visit_every_core_and_give_all_back() -> None:
     cores = allowed_cores()
     turns, seen = Turns(len(cores)), []
-    for _ in range(2):
-        for _ in range(len(cores)):
-            for _ in range(STEPS):
-                turns.take()
-                seen.append(allowed_cores())
-        turns.leave()
+    for _ in range(2 * STEPS * len(cores)):
+        with turns:
+            seen.append(allowed_cores())
         assert allowed_cores() == cores
     if len(cores) == 1:
         assert seen == [cores] * 2 * STEPS
@@ -29,29 +26,24 @@ def test_turns_visit_every_core_and_give_all_back() -> None:
         assert set.union(*seen[:once]) == set.union(*seen[once:]) == cores
 
 
-def test_turns_go_on_where_they_were_left() -> None:
+def test_all_cores_are_given_back_after_an_exception() -> None:
     cores = allowed_cores()
-    turns, seen = Turns(len(cores)), []
-    for _ in range(len(cores) * STEPS):
-        turns.take()
-        seen.append(allowed_cores())
-        turns.leave()
-    assert set.union(*seen) == cores
+    with pytest.raises(KeyboardInterrupt), Turns(len(cores)):
+        raise KeyboardInterrupt
+    assert allowed_cores() == cores
 
 
 def test_with_cores_to_spare_the_system_chooses() -> None:
     cores = allowed_cores()
-    turns = Turns(len(cores) - 1)
-    turns.take()
-    assert allowed_cores() == cores
+    with Turns(len(cores) - 1):
+        assert allowed_cores() == cores
 
 
 def test_a_core_that_is_gone_ends_it() -> None:
     cores = allowed_cores()
     turns = Turns(len(cores))
     turns._order = [max(cores) + 1000] * 2
-    for _ in range(2 * STEPS):
-        turns.take()
-        assert allowed_cores() == cores
-    turns.leave()
+    for _ in range(2):
+        with turns:
+            assert allowed_cores() == cores
     assert allowed_cores() == cores
