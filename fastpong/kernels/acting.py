@@ -63,8 +63,9 @@ def outputs(
     hidden: F32,  # (hidden,)
     w2: F32,  # (actions + 1, hidden + 1): logits and the value; the last column is the bias
     probs: F32,  # (actions,) out
+    logs: F32,  # (actions,) out
 ) -> float:
-    """Compute the probabilities of the actions, and return the value."""
+    """Compute the probabilities of the actions and their logarithms, and return the value."""
     units, actions = len(hidden), len(probs)
     value = top = np.float32(0.0)
     for a in range(actions + 1):
@@ -75,14 +76,16 @@ def outputs(
         if a == actions:
             value = total
         else:
-            probs[a] = total
+            logs[a] = total
             top = total if a == 0 else max(top, total)
     mass = np.float32(0.0)
     for a in range(actions):
-        probs[a] = math.exp(probs[a] - top)
+        probs[a] = math.exp(logs[a] - top)
         mass += probs[a]
+    shift = top + np.float32(math.log(mass))
     for a in range(actions):
         probs[a] /= mass
+        logs[a] -= shift
     return float(value)
 
 
@@ -177,10 +180,10 @@ def act(
         np.ones(len(views.kinds), np.int64), marked, acts, hidden,
     )  # fmt: skip
     convolution.add_facts(ages, actions, games, samples, past, choices, w1, hidden)
-    probs = np.empty(choices, np.float32)
+    probs, logs = np.empty(choices, np.float32), np.empty(choices, np.float32)
     for m in range(len(samples)):
         sample = samples[m]
-        values[sample] = outputs(hidden[m], w2, probs)
+        values[sample] = outputs(hidden[m], w2, probs, logs)
         if held[sample] != 0:
             actions[sample] = 0 if held[sample] > 0 else 1
             log_probs[sample] = np.float32(0.0)
@@ -189,4 +192,4 @@ def act(
             if action < 0:
                 action = choose(probs, greedy, key, offset + members[m], step)
             actions[sample] = action
-            log_probs[sample] = math.log(max(probs[action], np.float32(1e-30)))
+            log_probs[sample] = logs[action]

@@ -110,17 +110,18 @@ def clipped_gradient(
     in Yu et al., "DAPO", 2025, equation 10). The KL divergence is estimated by (ρ − 1) − log ρ.
     """
     units, choices = hidden.shape[1], w2.shape[0] - 1
-    probs, slopes = np.empty(choices, np.float32), np.empty(choices + 1, np.float32)
+    probs, logs = np.empty(choices, np.float32), np.empty(choices, np.float32)
+    slopes = np.empty(choices + 1, np.float32)
     for m in range(len(samples)):
         sample, unit, grad = samples[m], hidden[m], grad_hidden[m]
-        error = steps.targets[sample] - outputs(unit, w2, probs)
+        error = steps.targets[sample] - outputs(unit, w2, probs, logs)
         action, advantage, weight = steps.actions[sample], steps.advantages[sample], steps.importance[sample]
-        log_ratio = math.log(max(probs[action], np.float32(1e-30))) - steps.log_probs[sample]
+        log_ratio = logs[action] - steps.log_probs[sample]
         ratio = math.exp(log_ratio)
         clipped = ratio > 1.0 + objective.clip_high if advantage > 0.0 else ratio < 1.0 - objective.clip
         entropy = 0.0
         for a in range(choices):
-            entropy -= probs[a] * math.log(max(probs[a], np.float32(1e-30)))
+            entropy -= probs[a] * logs[a]
         statistics[0] += weight * entropy
         statistics[1] += weight * (ratio - 1.0 - log_ratio) * (steps.planned[sample] == 0)
         statistics[2] += weight * clipped
@@ -128,8 +129,7 @@ def clipped_gradient(
         pull = 0.0 if clipped else ratio * advantage
         for a in range(choices):
             wanted = 1.0 if action == a else 0.0
-            surprise = math.log(max(probs[a], np.float32(1e-30))) + entropy
-            pulled = pull * (wanted - probs[a]) - objective.entropy_weight * probs[a] * surprise
+            pulled = pull * (wanted - probs[a]) - objective.entropy_weight * probs[a] * (logs[a] + entropy)
             slopes[a] = scale * weight * pulled
         slopes[choices] = scale * weight * objective.value_weight * error
         grad[:] = 0.0
