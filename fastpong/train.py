@@ -120,7 +120,9 @@ def train(
         report.note("loading the kernels (compiling them takes about ten seconds, once)")
         if not first:
             ranks.wait()  # rank 0 fills the cache of compiled kernels, which is safe, but slow, to fill twice
-        trainer.warm_up()
+        trainer.warm_up(meanwhile=ranks.size == 1)
+        if trainer.compiling:
+            report.note("a subprocess compiles what learns: the first batch is played meanwhile, and then waits for it")
         if first:
             ranks.wait()
         of_ranks = "" if ranks.size == 1 else f" of rank 0 of {ranks.size}, {ranks.neighbours} to these cores"

@@ -123,7 +123,9 @@ class Trainer(Player):
             else Reinforce(config, self.policy, self.ranks)
         )
         self._batches = self.talked_at = 0
-        self._compiling: subprocess.Popen[bytes] | None = None
+        # Subprocesses that fill the cache with what learns, and with what a critic needs.
+        self._learner_apart: subprocess.Popen[bytes] | None = None
+        self._critic_apart: subprocess.Popen[bytes] | None = None
         # How often ranks tell each other which games have ended: REINFORCE waits for a number of games, PPO does not.
         self._talk_every = TALK_EVERY if config.algorithm == "ppo" else 1
 
@@ -149,27 +151,41 @@ class Trainer(Player):
             return windows.running is not None and windows.running >= self.config.target
         return self.tally.reached(self.config.target)
 
-    def warm_up(self) -> None:
+    @property
+    def compiling(self) -> bool:
+        """Whether a subprocess still compiles what is needed for the first batch."""
+        return self._learner_apart is not None and self._learner_apart.poll() is None
+
+    def warm_up(self, meanwhile: bool = False) -> None:
         """Compile the kernels, or load them from the cache.
 
-        Those of the critic are not needed before the agent wins: if they are not in the cache, a subprocess compiles
-        them while it plays. Not with several ranks: the others would find the cache as empty, and compile as well.
+        If those that learn are not in the cache, a subprocess compiles them; with `meanwhile` it is not waited for
+        until the first batch is due. Those of the critic are not needed before the agent wins: they are compiled
+        after that, while it plays. Not with several ranks: the others would find the cache as empty, and compile as
+        well.
         """
-        apart = compile_apart("ppo") if isinstance(self.learner, PPO) else None
+        self._learner_apart = compile_apart("ppo") if isinstance(self.learner, PPO) else None
         super().warm_up()
-        if apart:
-            apart.wait()
+        if not (self._learner_apart and meanwhile):
+            self._warm_up_learner()
+
+    def _warm_up_learner(self) -> None:
+        if self._learner_apart:
+            self._learner_apart.wait()
+            self._learner_apart = None
         self.learner.warm_up()
         if isinstance(self.learner, PPO) and self.learner.critic:
             won = self.learner.schedule.won_by is not None
-            self._compiling = None if won or self.ranks.size > 1 else compile_apart("critic")
-            if not self._compiling:
+            self._critic_apart = None if won or self.ranks.size > 1 else compile_apart("critic")
+            if not self._critic_apart:
                 self.learner.warm_up_critic()
 
     def learn_if_due(self) -> bool:
         """Update the weights if the learner has enough to learn from."""
         if not self.learner.due(self.rollout, self.tally):
             return False
+        if self._learner_apart:
+            self._warm_up_learner()
         t0 = time.perf_counter()
         self.learner.learn(self.rollout, self.tally)
         self.rollout.drop_used()
