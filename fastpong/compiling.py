@@ -41,7 +41,9 @@ def compile_apart(what: Learning) -> "subprocess.Popen[bytes] | None":
         return None
     command = [sys.executable, "-m", "fastpong.compiling", what]
     nowhere = subprocess.DEVNULL
-    _started.append(subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere))
+    # In a session of its own, ctrl-C does not end it: this process would have to do what it had begun.
+    process = subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere, start_new_session=True)
+    _started.append(process)
     return _started[-1]
 
 

@@ -42,9 +42,11 @@ APART = """
 import os
 from fastpong.compiling import compile_apart
 from fastpong.config import changed, make_config
+from fastpong.games import Games
 from fastpong.kernels import passes
 from fastpong.policy import make_policy
 from fastpong.ppo import PPO
+from fastpong.trainer import Trainer
 
 if __name__ == "__main__":
     cores = os.sched_getaffinity(0)
@@ -52,7 +54,17 @@ if __name__ == "__main__":
     assert compile_apart("ppo") is None  # nothing to be gained
     os.sched_setaffinity(0, cores)
     if len(cores) > 1:
-        assert compile_apart("ppo").wait() == 0
+        config = make_config("fast", {"envs": 4, "batch_steps": 160, "minibatch": 50, "critic": 0})
+        with Games(4, 1, actions=config.actions) as games:
+            trainer = Trainer(config, games)
+            trainer.start()
+            trainer.warm_up(meanwhile=True)
+            assert trainer.compiling
+            trainer.advance()
+            assert trainer.compiling  # the games do not wait for it
+            while not trainer.learn_if_due():
+                trainer.advance()
+            assert not trainer.compiling and trainer.learner.updates
         assert compile_apart("ppo") is None
         assert compile_apart("critic").wait() == 0
         assert compile_apart("critic") is None
