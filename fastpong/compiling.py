@@ -44,7 +44,7 @@ def compile_apart(what: Learning) -> "subprocess.Popen[bytes] | None":
     # In a session of its own, ctrl-C does not end it: this process would have to do what it had begun.
     process = subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere, start_new_session=True)
     _started.append(process)
-    return _started[-1]
+    return process
 
 
 def compile_backward(config: Config) -> None:
