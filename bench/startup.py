@@ -1,11 +1,12 @@
 """How long a start takes, and how much memory a training needs (Linux).
 
-    python bench/startup.py [--envs 64 512] [--workers W] [--rounds 5] [--seconds 30]
+    python bench/startup.py [--envs 64 512] [--workers W] [--rounds 5] [--cold 3] [--seconds 30]
 
-Each round runs, one after the other: ``fastpong --help``; ``fastpong train`` until its first step, with the kernels in
-the cache (its own `wall_s`: from the start of the command, imports included); and `Games(…)` until the first screens of
-all games. Once, the same training with an empty cache, so that everything is compiled. Then, for each number of games,
-a training of so many seconds, with the greatest Pss (shared pages counted once) of all its processes together.
+Each round runs, one after the other: ``fastpong --help``; ``fastpong train`` until its first step, and on until it has
+learned from its first batch, with the kernels in the cache (its own `wall_s`: from the start of the command, imports
+included); and `Games(…)` until the first screens of all games. Some times, the same training with an empty cache, so
+that everything is compiled. Then, for each number of games, a training of so many seconds, with the greatest Pss
+(shared pages counted once) of all its processes together.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from pathlib import Path
 
 import psutil
 
+from fastpong.config import make_config
 from fastpong.games import Games
 
 
@@ -37,15 +39,17 @@ def train(envs: int, workers: int | None, folder: Path, *more: str) -> list[str]
     return [*command, *few, "--target", "22", "--set", "eval_games=0", *more]
 
 
-def first_step(envs: int, workers: int | None, cache: Path | None = None) -> float:
-    """Return the seconds until the first step of all games is done."""
+def first_step(envs: int, workers: int | None, cache: Path | None = None) -> tuple[float, float]:
+    """Return the seconds until the first step of all games is done, and until the first batch has been learned from."""
     environment = {**os.environ, **({"NUMBA_CACHE_DIR": str(cache)} if cache else {})}
+    steps = (make_config("fast", {"envs": envs}).rollout_steps + 2) * envs  # the last but one learns
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
-        command = train(envs, workers, run, "--steps", str(2 * envs), "--set", f"log_steps={envs}")
+        command = train(envs, workers, run, "--steps", str(steps), "--set", f"log_steps={envs}")
         subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        with (run / "metrics.jsonl").open() as lines:
-            return float(json.loads(next(lines))["wall_s"])
+        with (run / "metrics.jsonl").open() as file:
+            lines = [json.loads(line) for line in file]
+    return lines[0]["wall_s"], next(line["wall_s"] for line in lines if line["updates"])
 
 
 def first_screens(envs: int, workers: int | None) -> float:
@@ -54,6 +58,12 @@ def first_screens(envs: int, workers: int | None) -> float:
     with Games(envs, workers) as games:
         games.reset()
         return time.perf_counter() - start
+
+
+def compilers() -> list[int]:
+    """Return the processes that compile for a training, which go on when it ends."""
+    lines = ((process.pid, process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"]))
+    return [pid for pid, line in lines if "fastpong.compiling" in line]
 
 
 def family(process: psutil.Process) -> float:
@@ -85,6 +95,7 @@ def main() -> None:
     parser.add_argument("--envs", type=int, nargs="+", default=[64, 512])
     parser.add_argument("--workers", type=int, default=None)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--cold", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=30.0)
     arguments = parser.parse_args()
     envs, workers = arguments.envs[0], arguments.workers
@@ -94,10 +105,17 @@ def main() -> None:
         helps.append(timed_help())
         steps.append(first_step(envs, workers))
         screens.append(first_screens(envs, workers))
-    with tempfile.TemporaryDirectory() as cache:
-        cold = first_step(envs, workers, Path(cache))
+    cold = []
+    for _ in range(arguments.cold):
+        with tempfile.TemporaryDirectory() as cache:
+            cold.append(first_step(envs, workers, Path(cache)))
+            while compilers():  # what the critic needs
+                time.sleep(1.0)
     print(f"fastpong --help: {statistics.median(helps):.2f} s (median of {arguments.rounds})")
-    print(f"first step of {envs} games: {statistics.median(steps):.2f} s (median), {cold:.1f} s with an empty cache")
+    for name, times in {"kernels in the cache": steps, "an empty cache": cold}.items():
+        for what, seconds in zip(("first step", "first update"), zip(*times, strict=True), strict=False):
+            every = ", ".join(f"{one:.1f}" for one in seconds)
+            print(f"{what} of {envs} games, {name}: {statistics.median(seconds):.2f} s (median of {every})")
     print(f"first screens of {envs} games: {screens[0]:.2f} s, later ones {statistics.median(screens):.2f} s (median)")
     for number in arguments.envs:
         print(
