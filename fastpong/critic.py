@@ -29,7 +29,9 @@ I64 = npt.NDArray[np.int64]
 SPAN = 32
 """Rows of a stretch of steps that is drawn from what is remembered: long enough for λ 0.9."""
 
-_AT_ONCE = 1024  # samples whose values are computed in one go: what the kernels keep for them stays small
+_AT_ONCE = 4096
+"""Samples whose values are computed in one go, at most: the more, the more of their views are alike, but what the
+kernels keep for them has to stay in a core's cache."""
 
 
 class Critic:
@@ -72,8 +74,9 @@ class Critic:
     def values(self, rollout: Rollout, views: Halves, samples: I64) -> F32:
         """Return the values float32 (m,) of some samples, int64 (m,), whose `views` were listed."""
         c, mean, index = self.config, self.mean, np.arange(len(samples))
-        parts = -(-len(samples) // _AT_ONCE)
-        places = index // _AT_ONCE << 32 | index % _AT_ONCE
+        parts = 2 * -(-len(samples) // (2 * _AT_ONCE))  # as many for either thread
+        size = -(-len(samples) // parts)
+        places = index // size << 32 | index % size
         bounds, rows, kinds = to_deal(views, parts)
 
         def deal_half(half: int) -> None:
@@ -84,12 +87,12 @@ class Critic:
 
         def compute(first: int, last: int) -> None:
             value.values_of(
-                views, bounds, rows, kinds, _AT_ONCE, first, last, rollout.ages.reshape(-1), rollout.games,
+                views, bounds, rows, kinds, size, first, last, rollout.ages.reshape(-1), rollout.games,
                 rollout.actions.reshape(-1), samples, mean["kernel"], mean["bias"], mean["w1"], mean["w2"],
                 c.past_actions, c.actions, values,
             )  # fmt: skip
 
-        self.adam.both(compute, [0, (parts + 1) // 2], [(parts + 1) // 2, parts])
+        self.adam.both(compute, [0, parts // 2], [parts // 2, parts])
         return values
 
     def learn(self, rollout: Rollout, gamma: float, learning_rate: float) -> None:

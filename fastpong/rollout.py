@@ -159,10 +159,10 @@ class Rollout:
 
         The last four are int8 (slots,), see `fastpong.pong.space_of`.
         """
-        nowhere = np.zeros(self.games, np.int8)
+        # Before row 0 comes, in this sense, the last one that there is room for: not in use yet, and written anew then.
         outcomes.take_over(
-            slots, games, rewards, ended, practising, planned, self.rewards[row - 1] if row else nowhere,
-            self.ended[row - 1] if row else nowhere, self.practising[row], self.planned[row],
+            slots, games, rewards, ended, practising, planned, self.rewards[row - 1], self.ended[row - 1],
+            self.practising[row], self.planned[row],
         )  # fmt: skip
 
     def cut_batch(self, rows: int, ranks: Ranks | None = None) -> Batch:

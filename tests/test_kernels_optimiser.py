@@ -48,6 +48,16 @@ def test_adam() -> None:
     assert not gradient.any()
 
 
+def test_adams_mean_of_what_has_no_gradient_any_more_ends_at_zero() -> None:
+    weights, gradient, mean = np.full(40, 0.1, np.float32), np.zeros(40, np.float32), np.full(40, 1e-3, np.float32)
+    square = mean.copy()
+    rates, smallest = optimiser.rates_of(1e-3, 0.9, 0.999, 1e-5, 900), np.finfo(np.float32).smallest_normal
+    for _ in range(900):  # 0.9⁹⁰⁰ is 10⁻⁴¹
+        optimiser.adam(weights, gradient, mean, square, rates)
+        assert ((mean == 0) | (mean >= smallest)).all()
+    assert not mean.any() and square.all()
+
+
 def test_adam_moves_the_touched_rows_only() -> None:
     rng = np.random.default_rng(1)
     arrays = [rng.random((14, 5)).astype(np.float32) for _ in range(4)]

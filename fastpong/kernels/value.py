@@ -56,7 +56,8 @@ def values_of(
     sums, room = convolution.prefix_sums(weights), new_matrix(size, w1.shape[1])
     counts = len(views[0].bounds) - 1, len(views[1].bounds) - 1
     channels = np.int64(CHANNELS)  # Numba compiles once more for numbers that it knows
-    acts = new_matrix(counts[0], channels), new_matrix(counts[1], channels)
+    acts, known = (new_matrix(counts[0], channels), new_matrix(counts[1], channels)), np.int64(1)
+    # The same mark for all parts, since the weights stay: the channels of a view are computed once.
     marks = np.zeros(counts[0], np.int64), np.zeros(counts[1], np.int64)
     for b in range(first, last):
         part = samples[b * size : (b + 1) * size]
@@ -64,7 +65,7 @@ def values_of(
         hidden[:] = np.float32(0.0)
         for half in range(2):
             convolution.add_sites(
-                views[half], bounds[b], bounds[b + 1], rows[half], kinds[half], sums, bias, w1, marks[half], b + 1,
+                views[half], bounds[b], bounds[b + 1], rows[half], kinds[half], sums, bias, w1, marks[half], known,
                 acts[half], hidden,
             )  # fmt: skip
         convolution.add_facts(ages, actions, games, part, past, choices, w1, hidden)
