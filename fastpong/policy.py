@@ -10,11 +10,14 @@ import numpy.typing as npt
 from fastpong.config import Config
 from fastpong.kernels import acting, aligned, convolution, network, sites
 from fastpong.kernels.images import PIXELS
+from fastpong.kernels.records import Network
 from fastpong.kernels.tiles import CHANNELS
 from fastpong.noise import ACTION, START, WEIGHTS, stream_key
 from fastpong.rollout import Rollout
 
 F32 = npt.NDArray[np.float32]
+I64 = npt.NDArray[np.int64]
+U8 = npt.NDArray[np.uint8]
 
 
 def shapes(config: Config) -> dict[str, tuple[int, ...]]:
@@ -76,7 +79,7 @@ class Policy(ABC):
     arrays : dict of float32
         Views of them by name, see `shapes`.
     held_share : float
-        How many of the points begin with the paddle held, see `kernels.acting.hold_starts`; 0 by default.
+        How many of the points begin with the paddle held, see `kernels.acting.hold_start`; 0 by default.
     """
 
     def __init__(self, config: Config, first: int = 0):
@@ -92,8 +95,8 @@ class Policy(ABC):
         """Draw the weights of the start."""
 
     @abstractmethod
-    def act(self, rollout: Rollout, row: int, games: npt.NDArray[np.int64], step: int, greedy: bool = False) -> None:
-        """Choose the actions of some games, and write them and what belongs to them into a row of the rollout.
+    def act(self, rollout: Rollout, row: int, games: I64, step: int, greedy: bool = False) -> U8:
+        """Choose the actions of some games, uint8 (n,); write them and what belongs to them into a row of the rollout.
 
         Parameters
         ----------
@@ -136,36 +139,35 @@ class TwoLayers(Policy):
         w1[:] = rng.standard_normal(w1.shape, np.float32) * (self.config.weight_std or 1 / np.sqrt(PIXELS))
         w2[:] = rng.standard_normal(w2.shape, np.float32) / np.sqrt(self.config.hidden)
 
-    def act(self, rollout: Rollout, row: int, games: npt.NDArray[np.int64], step: int, greedy: bool = False) -> None:
+    def act(self, rollout: Rollout, row: int, games: I64, step: int, greedy: bool = False) -> U8:
         """See `Policy.act`."""
         network.act(
             rollout.items, rollout.starts[row], rollout.lengths[row], games, self.arrays["w1"], self.arrays["w2"],
             self.noise_key, self.first, step, self.config.actions, greedy,
             rollout.actions[row], rollout.log_probs[row],
         )  # fmt: skip
+        taken: U8 = rollout.actions[row, games]
+        return taken
 
 
 class Convolutional(Policy):
     """A convolution, a hidden layer, and a logit per action and the value on top."""
+
+    def __init__(self, config: Config, first: int = 0):
+        super().__init__(config, first)
+        self.network = Network(**self.arrays)
 
     def initialise(self, rng: np.random.Generator) -> None:
         """Small weights: Adam's steps soon make the features, and all actions are about equally likely at first."""
         draw_weights(self.config, self.arrays, rng)
         self.arrays["w2"][:-1] *= 0.1
 
-    def act(self, rollout: Rollout, row: int, games: npt.NDArray[np.int64], step: int, greedy: bool = False) -> None:
+    def act(self, rollout: Rollout, row: int, games: I64, step: int, greedy: bool = False) -> U8:
         """See `Policy.act`."""
-        kernel, bias, w1, w2 = (self.arrays[name] for name in ("kernel", "bias", "w1", "w2"))
-        acting.hold_starts(
-            rollout.held[row - 1], rollout.rewards[row - 1], rollout.ages[row], rollout.practising[row], games,
-            self.start_key, self.first, step, self.held_share, self.config.held_steps, rollout.held[row],
-        )  # fmt: skip
-        acting.act(
-            rollout.items, rollout.starts.reshape(-1), rollout.lengths.reshape(-1), rollout.ages.reshape(-1),
-            row * rollout.games, games, rollout.games, kernel, bias, w1, w2, self.config.past_actions,
-            self.noise_key, self.first, step, greedy, rollout.held.reshape(-1),
-            rollout.planned.reshape(-1),
-            rollout.actions.reshape(-1), rollout.log_probs.reshape(-1), rollout.values.reshape(-1),
+        return acting.act(
+            rollout.items, rollout.flat, row * rollout.games, games, rollout.games, self.network,
+            self.config.past_actions, self.start_key, self.held_share, self.config.held_steps, self.noise_key,
+            self.first, step, greedy,
         )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from fastpong.config import Config
 from fastpong.kernels import images, outcomes, returns
 from fastpong.kernels.images import PIXELS, SCREEN
+from fastpong.kernels.records import Rows
 from fastpong.ranks import Alone, Ranks
 from fastpong.shards import Arrays, Layout, join
 
@@ -87,9 +88,11 @@ class Rollout:
     practising : int8 (rows, games)
         Not 0 where the step belongs to a practice attempt, see `fastpong.practice`, and not to a game.
     held : int16 (rows, games)
-        ``ppo``: not 0 where the paddle was held and not played, see `fastpong.kernels.acting.hold_starts`.
+        ``ppo``: not 0 where the paddle was held and not played, see `fastpong.kernels.acting.hold_start`.
     planned : int8 (rows, games)
         ``ppo``: 1 + the action that a practice attempt had to take, 0 where the agent was free to choose.
+    flat : Rows
+        The rows as kernels take them, (rows · games,) arrays.
     """
 
     def __init__(self, config: Config, games: int | None = None):
@@ -110,6 +113,7 @@ class Rollout:
         self.begins = np.zeros(games, np.int64)
         self.last_pixels = np.zeros((games, PIXELS), np.int16)
         self.last_counts = np.zeros(games, np.int64)
+        self.flat = self._flattened()
 
     def new_row(self) -> int:
         """Open a row for the next step of all games and return its index."""
@@ -117,8 +121,12 @@ class Rollout:
             for name in _ROWS:
                 array = getattr(self, name)
                 setattr(self, name, np.concatenate([array, np.zeros_like(array)]))
+            self.flat = self._flattened()
         self.rows += 1
         return self.rows - 1
+
+    def _flattened(self) -> Rows:
+        return Rows(*(getattr(self, name).reshape(-1) for name in Rows._fields))
 
     def observe(
         self,
@@ -244,7 +252,7 @@ class Rollout:
             array = np.zeros((room, self.games), source.dtype)
             array[:rows] = source
             setattr(self, name, array)
-        self.rows, self.end = rows, len(arrays["items"])
+        self.rows, self.end, self.flat = rows, len(arrays["items"]), self._flattened()
         self.items = np.concatenate([arrays["items"], np.zeros(1 << 20, self.items.dtype)])
         self.begins = arrays["begins"].copy()
         self.keep = max(0, int(self.begins.min()) - self.history) if self._runs else 0

@@ -83,9 +83,9 @@ class Player:
                 t2 = clock()
                 rollout.take_over(row, slots, members, games.rewards, games.ended, games.practising, games.planned)
                 t3 = clock()
-                self.policy.act(rollout, row, members, self.step, greedy)
+                actions = self.policy.act(rollout, row, members, self.step, greedy)
                 t4 = clock()
-                games.send(group, rollout.actions[row, members])
+                games.send(group, actions)
                 t5 = clock()
                 for stage, spent in zip(STAGES, (t1 - t0, t2 - t1, t4 - t3, t5 - t4, t3 - t2), strict=False):
                     seconds[stage] += spent

@@ -21,9 +21,6 @@ passes: Any = kernels  # arguments are unpacked from lists
 records: Any = their_records
 list_views: Any = sites.list_views
 F32 = npt.NDArray[np.float32]
-I16 = npt.NDArray[np.int16]
-HELD: I16 = np.resize([0, 3, 0, -1, 0], 14).astype(np.int16)
-PLANNED: npt.NDArray[np.int8] = np.resize([0, 1, 2, 0, 0, 0, 0, 1], 14).astype(np.int8)  # see act
 CLIP, CLIP_HIGH, ENTROPY, VALUE = 0.2, 0.4, 0.03, 0.5
 
 

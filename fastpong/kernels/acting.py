@@ -13,12 +13,11 @@ from fastpong.kernels.aligned import new_matrix
 from fastpong.kernels.gathers import LENGTH_BITS, add_difference
 from fastpong.kernels.jit import kernel, reassociated
 from fastpong.kernels.noise import choose, uniform
+from fastpong.kernels.records import Network, Rows
 from fastpong.kernels.sites import CELL, GRID, SITES, Views, cell_of, piece_of
 from fastpong.kernels.tiles import CHANNELS
 
 F32 = npt.NDArray[np.float32]
-I8 = npt.NDArray[np.int8]
-I16 = npt.NDArray[np.int16]
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
@@ -28,34 +27,29 @@ _PIECES = CELL[1] * (CELL[0] + 1) << LENGTH_BITS
 
 
 @kernel
-def hold_starts(
-    before: I16,  # (games,) `held` of the step before
-    rewards: I8,  # (games,) of the step before
-    ages: I64,  # (games,) steps of the game before this one
-    practising: I8,  # (games,) not 0 where this step belongs to a practice attempt
-    members: I64,  # (n,) the games that act
+def hold_start(
+    before: int,  # `held` of the step before
+    begins: bool,  # whether a point begins
+    practising: bool,  # whether the step belongs to a practice attempt
     key: int,  # uint64 key of this noise
-    offset: int,  # global index of game 0 here
+    game: int,
     step: int,  # steps since the run began
     share: float,  # of points that begin held
     longest: int,  # steps for which one may be held
-    held: I16,  # (games,) out: steps for which the paddle is still held, > 0 upwards, < 0 downwards; 0: the agent plays
-) -> None:
-    """Let some points begin with the paddle held toward one of the walls, for 1 … `longest` steps.
+) -> int:
+    """Return for how many steps the paddle of a game is still held, > 0 upwards, < 0 downwards; 0: the agent plays.
 
-    These are exploring starts (Sutton and Barto, "Reinforcement Learning", 2nd edition, section 5.3). Practice attempts
-    begin amid a point, and are played from there.
+    Some points begin with the paddle held toward one of the walls, for 1 … `longest` steps. These are exploring starts
+    (Sutton and Barto, "Reinforcement Learning", 2nd edition, section 5.3). Practice attempts begin amid a point, and
+    are played from there.
     """
-    for game in members:
-        left = int(before[game])
-        if practising[game] != 0:
-            held[game] = 0
-        elif ages[game] == 0 or rewards[game] != 0:
-            draw = uniform(key, offset + game, step) / max(share, 1e-30)
-            left = min(longest, 1 + int(abs(2.0 * draw - 1.0) * longest)) if draw < 1.0 else 0
-            held[game] = left if draw < 0.5 else -left
-        else:
-            held[game] = left - 1 if left > 0 else left + 1 if left < 0 else 0
+    if practising:
+        return 0
+    if begins:
+        draw = uniform(key, game, step) / max(share, 1e-30)
+        left = min(longest, 1 + int(abs(2.0 * draw - 1.0) * longest)) if draw < 1.0 else 0
+        return left if draw < 0.5 else -left
+    return before - 1 if before > 0 else before + 1 if before < 0 else 0
 
 
 @reassociated
@@ -147,49 +141,54 @@ def see_samples(
 @reassociated
 def act(
     runs: I32,  # (…,) see images.find_runs
-    starts: I64,  # (rows · games,)
-    lengths: I64,  # (rows · games,)
-    ages: I64,  # (rows · games,)
-    first: int,  # index of game 0's present step in these arrays
+    rows: Rows,  # out, for the present steps: held, actions, log_probs and values; the others in
+    first: int,  # index of game 0's present step
     members: I64,  # (n,) the games that act
     games: int,  # number of all games
-    weights: F32,  # (frames, 8, 4, 64) the kernel of the convolution
-    bias: F32,  # (16,) of its channels
-    w1: F32,  # (7072, hidden)
-    w2: F32,  # (actions + 1, hidden + 1)
+    network: Network,  # of actions + 1 outputs
     past: int,  # how many of the last actions are seen
+    start_key: int,  # see hold_start, here and in the next two
+    share: float,
+    longest: int,
     key: int,  # uint64 key of the action noise
     offset: int,  # global index of game 0 here
     step: int,  # steps since the run began
     greedy: bool,  # take the likeliest action instead of drawing one
-    held: I16,  # (rows · games,) see hold_starts
-    planned: I8,  # (rows · games,) 1 + the action that has to be taken, 0 where the agent is free to choose
-    actions: U8,  # (rows · games,) in: past actions; out: the present ones
-    log_probs: F32,  # (rows · games,) out: log of the probability of the action, 0 where the paddle is held
-    values: F32,  # (rows · games,) out: value of the state
-) -> None:
-    """Choose an action for each of some games."""
-    samples = first + members
-    choices, marked = w2.shape[0] - 1, np.int64(1)
-    hidden = new_matrix(len(samples), w1.shape[1])
+) -> U8:
+    """Choose an action for each of some games, and return them: uint8 (n,).
+
+    One kernel for all of it, with few arguments: see `fastpong.kernels.outcomes`.
+    """
+    samples, chosen = first + members, np.empty(len(members), np.uint8)
+    choices, marked = network.w2.shape[0] - 1, np.int64(1)
+    hidden = new_matrix(len(samples), network.w1.shape[1])
     hidden[:] = np.float32(0.0)
-    views, acts = see_samples(runs, starts, lengths, ages, games, samples, weights, bias)
+    views, acts = see_samples(
+        runs, rows.starts, rows.lengths, rows.ages, games, samples, network.kernel, network.bias
+    )  # fmt: skip
     # The channels are known.
     convolution.add_sites(
-        views, views.site_bounds[:-1], views.site_bounds[1:], views.samples, views.kinds, acts, bias, w1,
-        np.ones(len(views.kinds), np.int64), marked, acts, hidden,
+        views, views.site_bounds[:-1], views.site_bounds[1:], views.samples, views.kinds, acts, network.bias,
+        network.w1, np.ones(len(views.kinds), np.int64), marked, acts, hidden,
     )  # fmt: skip
-    convolution.add_facts(ages, actions, games, samples, past, choices, w1, hidden)
+    convolution.add_facts(rows.ages, rows.actions, games, samples, past, choices, network.w1, hidden)
     probs, logs = np.empty(choices, np.float32), np.empty(choices, np.float32)
     for m in range(len(samples)):
-        sample = samples[m]
-        values[sample] = outputs(hidden[m], w2, probs, logs)
-        if held[sample] != 0:
-            actions[sample] = 0 if held[sample] > 0 else 1
-            log_probs[sample] = np.float32(0.0)
+        sample, game = samples[m], offset + members[m]
+        before = sample - games  # of the first row: unused
+        begins = rows.ages[sample] == 0 or rows.rewards[before] != 0
+        held = hold_start(
+            int(rows.held[before]), begins, rows.practising[sample] != 0, start_key, game, step, share, longest
+        )
+        rows.held[sample] = held
+        rows.values[sample] = outputs(hidden[m], network.w2, probs, logs)
+        if held != 0:
+            action = 0 if held > 0 else 1
+            rows.log_probs[sample] = np.float32(0.0)
         else:
-            action = planned[sample] - 1
+            action = rows.planned[sample] - 1
             if action < 0:
-                action = choose(probs, greedy, key, offset + members[m], step)
-            actions[sample] = action
-            log_probs[sample] = logs[action]
+                action = choose(probs, greedy, key, game, step)
+            rows.log_probs[sample] = logs[action]
+        rows.actions[sample] = chosen[m] = action
+    return chosen

@@ -1,4 +1,4 @@
-"""What a pass over a batch is told: the network, the minibatches, and the optimiser."""
+"""What kernels are told together: the network, the steps of all games, a pass over a batch, and the optimiser."""
 
 from typing import NamedTuple
 
@@ -6,8 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 F32 = npt.NDArray[np.float32]
+I8 = npt.NDArray[np.int8]
+I16 = npt.NDArray[np.int16]
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
+U8 = npt.NDArray[np.uint8]
 
 
 class Network(NamedTuple):
@@ -25,6 +28,40 @@ class Network(NamedTuple):
     bias: F32
     w1: F32
     w2: F32
+
+
+class Rows(NamedTuple):
+    """The steps of all games, all arrays (rows · games,): one row of time after the other; see `fastpong.rollout`.
+
+    Attributes
+    ----------
+    starts, lengths : int64
+        Where what the game shows stands in the list of all games, and how long it is.
+    ages : int64
+        Steps of the game before this one.
+    practising, planned : int8
+        Not 0 where the step belongs to a practice attempt; 1 + the action that has to be taken, 0 where the agent is
+        free to choose.
+    held : int16
+        Steps for which the paddle is still held, > 0 upwards, < 0 downwards; 0: the agent plays.
+    actions : uint8
+        What is done.
+    log_probs, values : float32
+        Log of the action's probability, 0 where the paddle is held, and the value of the state.
+    rewards : int8
+        What comes of it.
+    """
+
+    starts: I64
+    lengths: I64
+    ages: I64
+    practising: I8
+    planned: I8
+    held: I16
+    actions: U8
+    log_probs: F32
+    values: F32
+    rewards: I8
 
 
 class Pass(NamedTuple):
