@@ -46,7 +46,14 @@ NAMES = {
 """What is measured; EnvPool only if it is installed (the extra ``bench``)."""
 
 _ORDER = ("stock_async", "ale_vector", "ale_vector_native", "games", "limit", "train", "train_won", "envpool")
-"""In which they are measured within a round: the nearer to the limit in time, the better a ratio tells."""
+"""In which they take turns: the nearer to the limit in time, the better a ratio tells."""
+
+TURN = 0.5
+"""Seconds for which each is measured before it is the next one's turn.
+
+The speed of a machine that others use as well is another one after some seconds: that of the limit had a correlation of
+0.8 with itself half a second later, of 0.5 after two seconds, and of none after four.
+"""
 
 
 def bench(
@@ -61,7 +68,7 @@ def bench(
     workers : int or None
         Game subprocesses.
     seconds : float
-        Length of each measurement.
+        Length of each measurement, in turns of about half a second.
     rounds : int
         Measurements of each, after an uncounted one.
     names : collection of str
@@ -93,13 +100,17 @@ def bench(
         speeds: dict[str, list[float]] = {name: [] for name in NAMES if name in measures}
         for number in range(rounds + 1):
             _progress(f"round {number} of {rounds}" if number else "warming up")
-            for name in sorted(speeds, key=_ORDER.index):
-                if number == 0:
+            order = sorted(speeds, key=_ORDER.index)
+            if number == 0:
+                for name in order:
                     measures[name](min(seconds, 1.0))
-                    trainer.seconds = dict.fromkeys(STAGES, 0.0)
-                    trained_before = trainer.tally.steps
-                else:
-                    speeds[name].append(measures[name](seconds))
+                trainer.seconds = dict.fromkeys(STAGES, 0.0)
+                trained_before = trainer.tally.steps
+                continue
+            turns = max(1, round(seconds / TURN))
+            parts = [[measures[name](seconds / turns) for name in order] for _ in range(turns)]
+            for name, values in zip(order, zip(*parts, strict=True), strict=True):
+                speeds[name].append(statistics.fmean(values))
         steps = trainer.tally.steps - trained_before
         stages = {stage: round(1e6 * spent / steps, 3) for stage, spent in trainer.seconds.items()}
     medians = {name: round(statistics.median(values), 1) for name, values in speeds.items()}
