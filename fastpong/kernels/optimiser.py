@@ -13,7 +13,7 @@ _NOTHING = np.float32(1e-30)
 """Adam's means that are not larger become 0: no weight moves by them.
 
 The mean of what has no gradient any more, such as a unit that stays off, would decay to a denormal number and remain
-one, since 0.9 of the smallest is rounded to the smallest. Processors take 30 times as long to compute with these.
+one, since 0.9 of the smallest is rounded to the smallest. Processors take some 25 times as long with these.
 """
 
 
