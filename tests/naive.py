@@ -303,3 +303,16 @@ def standardise(values: Sequence[float], segments: Sequence[int]) -> list[float]
 def rmsprop(w: float, g: float, cache: float, rate: float, decay: float, epsilon: float) -> tuple[float, float]:
     cache = decay * cache + (1 - decay) * g * g
     return w + rate * g / (math.sqrt(cache) + epsilon), cache
+
+
+def groups_of(kinds: npt.NDArray[np.int32], begin: int, end: int) -> tuple[list[int], list[int], list[int]]:
+    """Group neighbours that are equal: what each group has, where each begins and the last ends, each entry's group."""
+    groups: list[int] = []
+    heads: list[int] = []
+    members: list[int] = []
+    for k in range(begin, end):
+        if not groups or kinds[k] != groups[-1]:
+            groups.append(int(kinds[k]))
+            heads.append(k)
+        members.append(len(groups) - 1)
+    return groups, [*heads, end], members

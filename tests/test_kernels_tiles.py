@@ -110,14 +110,17 @@ def test_clear_row() -> None:
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
 def test_rows_are_added_and_added_to(wide: bool, columns: int, kind: Any) -> None:
     rows = np.array([9, 2, 0, 2, 3, 9]).astype(kind)  # the first and the last are not meant
+    members = np.array([7, 7, 1, 1], np.int64)  # of the second … fifth
     matrix, part = OTHERS.copy(), slice(32, 32 + columns)
-    call(gathers.add_to_rows_wide if wide else gathers.add_to_rows_narrow, matrix, rows, 1, 5, WEIGHTS, 7, 32)
+    add = gathers.add_to_rows_wide if wide else gathers.add_to_rows_narrow
+    call(add, matrix, rows, 1, 5, WEIGHTS, members, 1, 32)
     wanted = OTHERS.astype(float)
-    for m in (2, 0, 2, 3):
-        wanted[m, part] += WEIGHTS[7, part]
+    for m, i in ((2, 7), (0, 7), (2, 1), (3, 1)):
+        wanted[m, part] += WEIGHTS[i, part]
     np.testing.assert_allclose(matrix, wanted, rtol=1e-5, atol=1e-5)
     sums = WEIGHTS.copy()
-    call(gathers.sum_rows_wide if wide else gathers.sum_rows_narrow, sums, 7, OTHERS, rows, 1, 5, 32)
+    call(gathers.sum_rows_wide if wide else gathers.sum_rows_narrow, sums, OTHERS, rows, 2, 5, members, 1, 32)
     wanted = WEIGHTS.astype(float)
-    wanted[7, part] = 2 * OTHERS[2, part].astype(float) + OTHERS[0, part] + OTHERS[3, part]
+    wanted[7, part] = OTHERS[0, part]
+    wanted[1, part] = OTHERS[2, part].astype(float) + OTHERS[3, part]
     np.testing.assert_allclose(sums, wanted, rtol=1e-5, atol=1e-5)

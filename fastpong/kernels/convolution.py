@@ -28,6 +28,7 @@ from fastpong.kernels.gathers import (
     sum_rows_narrow,
     sum_rows_wide,
 )
+from fastpong.kernels.groups import AT_HAND, list_groups, list_new
 from fastpong.kernels.jit import kernel, reassociated
 from fastpong.kernels.optimiser import Rates, adam
 from fastpong.kernels.sites import CELL, SITES, Views
@@ -99,27 +100,6 @@ def prefix_gradient(
                     grad_sums[first, c] = np.float32(0.0)
 
 
-@kernel
-def heads_of(
-    kinds: I32,
-    begin: Any,
-    end: Any,
-    heads: I64,  # (5,) out: where each of the next views begins, and where the last of them ends
-    views: I64,  # (4,) out: these views
-) -> int:
-    """Find the next views among the entries begin … end − 1, at most four; return how many they are."""
-    count, k = 0, begin
-    while count < AT_ONCE and k < end:
-        view = kinds[k]
-        heads[count], views[count] = k, view
-        count += 1
-        k += 1
-        while k < end and kinds[k] == view:
-            k += 1
-    heads[count] = k
-    return count
-
-
 @reassociated
 def add_sites(
     views: Views,  # of the sites that are this call's
@@ -136,31 +116,33 @@ def add_sites(
     hidden: F32,  # (m, hidden) in and out: what the sites contribute is added
 ) -> None:
     """Compute what sites contribute to the hidden units of a minibatch, and the channels of their views."""
-    heads, four = np.empty(AT_ONCE + 1, np.int64), np.zeros(AT_ONCE, np.int64)
-    columns = w1.shape[1]
-    wide, products = columns // _WIDE * _WIDE, new_matrix(np.int64(AT_ONCE), columns)
+    count, columns = len(hidden), w1.shape[1]  # a site has at most one entry of each sample
+    groups, heads, members = np.empty(count, np.int64), np.empty(count + 1, np.int64), np.empty(count, np.int64)
+    new = np.empty(count, np.int64)
+    wide, products = columns // _WIDE * _WIDE, new_matrix(np.int64(AT_HAND), columns)
     for site in range(views.first, views.last):
-        base, k, end = site * CHANNELS, np.int64(begins[site]), np.int64(ends[site])
-        while k < end:
-            count = heads_of(kinds, k, end, heads, four)
-            k = heads[count]
-            for i in range(count):
-                v = four[i]
-                if marks[v] != mark:
-                    marks[v] = mark
-                    see(acts, v, bias, sums, views.pieces, np.int64(views.bounds[v]), np.int64(views.bounds[v + 1]))
+        base, begin, end = site * CHANNELS, np.int64(begins[site]), np.int64(ends[site])
+        if begin == end:
+            continue
+        total = list_groups(kinds, begin, end, groups, heads, members)
+        for i in range(list_new(groups, total, marks, mark, new, np.int64(0))):
+            v = new[i]
+            see(acts, v, bias, sums, views.pieces, np.int64(views.bounds[v]), np.int64(views.bounds[v + 1]))
+        for first in range(0, total, AT_HAND):
+            last = min(first + AT_HAND, total)
+            fours = first + (last - first) // AT_ONCE * AT_ONCE
             for j in range(0, wide, _WIDE):
-                if count == AT_ONCE:
-                    four_products_wide(products, acts, w1, base, j, four[0], four[1], four[2], four[3], 0)
-                else:
-                    for i in range(count):
-                        products_wide(products, acts, w1, base, j, four[i], 0, 0, 0, i)
-                for i in range(count):
-                    add_to_rows_wide(hidden, rows, heads[i], heads[i + 1], products, i, j)
+                for n in range(first, fours, AT_ONCE):
+                    four_products_wide(
+                        products, acts, w1, base, j, groups[n], groups[n + 1], groups[n + 2], groups[n + 3], n - first
+                    )
+                for n in range(fours, last):
+                    products_wide(products, acts, w1, base, j, groups[n], 0, 0, 0, n - first)
+                add_to_rows_wide(hidden, rows, heads[first], heads[last], products, members, begin, j)
             for j in range(wide, columns, LANES):
-                for i in range(count):
-                    products_narrow(products, acts, w1, base, j, four[i], 0, 0, 0, i)
-                    add_to_rows_narrow(hidden, rows, heads[i], heads[i + 1], products, i, j)
+                for n in range(first, last):
+                    products_narrow(products, acts, w1, base, j, groups[n], 0, 0, 0, n - first)
+                add_to_rows_narrow(hidden, rows, heads[first], heads[last], products, members, begin, j)
 
 
 @kernel
@@ -234,43 +216,42 @@ def sites_gradient(
     rates: Rates,
 ) -> None:
     """Carry the gradient of the hidden units back to the sites' rows of `w1`, and to the convolution."""
-    heads, four = np.empty(AT_ONCE + 1, np.int64), np.zeros(AT_ONCE, np.int64)
-    columns = w1.shape[1]
-    wide, grads = columns // _WIDE * _WIDE, new_matrix(np.int64(AT_ONCE), columns)
-    used, known = np.empty(len(marks), np.int64), 0
+    count, columns = len(grad_hidden), w1.shape[1]
+    groups, heads, members = np.empty(count, np.int64), np.empty(count + 1, np.int64), np.empty(count, np.int64)
+    wide, grads = columns // _WIDE * _WIDE, new_matrix(np.int64(AT_HAND), columns)
+    used, known = np.empty(len(marks) + 1, np.int64), np.int64(0)
     # What is applied at once needs no room but that of a site, which stays in the first cache.
     target = new_matrix(np.int64(CHANNELS), columns) if apply else grad_w1
     if apply:
         target[:] = np.float32(0.0)
     for site in range(views.first, views.last):
-        base, k, end = site * CHANNELS, np.int64(begins[site]), np.int64(ends[site])
-        if k == end:
+        base, begin, end = site * CHANNELS, np.int64(begins[site]), np.int64(ends[site])
+        if begin == end:
             continue
         touched[site] = True
         into = 0 if apply else base
-        while k < end:
-            count = heads_of(kinds, k, end, heads, four)
-            k = heads[count]
-            for i in range(count):
-                v = four[i]
-                if marks[v] != mark:
-                    marks[v] = mark
-                    used[known] = v
-                    known += 1
-                    clear_row(grad_acts, v)
-                for j in range(0, wide, _WIDE):
-                    sum_rows_wide(grads, i, grad_hidden, rows, heads[i], heads[i + 1], j)
-                    dot_rows_wide(grad_acts, v, grads, i, w1, base, j)
-                for j in range(wide, columns, LANES):
-                    sum_rows_narrow(grads, i, grad_hidden, rows, heads[i], heads[i + 1], j)
-                    dot_rows_narrow(grad_acts, v, grads, i, w1, base, j)
-                    add_outer_narrow(target, acts, grads, into, j, v, 0, 0, 0, i)
+        total = list_groups(kinds, begin, end, groups, heads, members)
+        before, known = known, list_new(groups, total, marks, mark, used, known)
+        for i in range(before, known):
+            clear_row(grad_acts, used[i])
+        for first in range(0, total, AT_HAND):
+            last = min(first + AT_HAND, total)
+            fours = first + (last - first) // AT_ONCE * AT_ONCE
             for j in range(0, wide, _WIDE):
-                if count == AT_ONCE:
-                    add_four_outer_wide(target, acts, grads, into, j, four[0], four[1], four[2], four[3], 0)
-                else:
-                    for i in range(count):
-                        add_outer_wide(target, acts, grads, into, j, four[i], 0, 0, 0, i)
+                sum_rows_wide(grads, grad_hidden, rows, heads[first], heads[last], members, begin, j)
+                for n in range(first, last):
+                    dot_rows_wide(grad_acts, groups[n], grads, n - first, w1, base, j)
+                for n in range(first, fours, AT_ONCE):
+                    add_four_outer_wide(
+                        target, acts, grads, into, j, groups[n], groups[n + 1], groups[n + 2], groups[n + 3], n - first
+                    )
+                for n in range(fours, last):
+                    add_outer_wide(target, acts, grads, into, j, groups[n], 0, 0, 0, n - first)
+            for j in range(wide, columns, LANES):
+                sum_rows_narrow(grads, grad_hidden, rows, heads[first], heads[last], members, begin, j)
+                for n in range(first, last):
+                    dot_rows_narrow(grad_acts, groups[n], grads, n - first, w1, base, j)
+                    add_outer_narrow(target, acts, grads, into, j, groups[n], 0, 0, 0, n - first)
         if apply:
             tile = slice(base * columns, (base + CHANNELS) * columns)
             adam(w1.reshape(-1)[tile], target.reshape(-1), mean.reshape(-1)[tile], square.reshape(-1)[tile], rates)

@@ -22,6 +22,7 @@ from fastpong.kernels.vectors import (
     Numbers,
     load,
     loop,
+    masked,
     positive,
     store,
     variables,
@@ -132,48 +133,64 @@ def _clear_row() -> Any:
 
 
 def _add_to_rows(vectors: int) -> Any:
-    """Make a function: matrix[m] += others[i] for all m in `rows`, in some columns."""
+    """Make a function: matrix[rows[k]] += others[members[k − begin]] for the k of a list, in some columns."""
 
-    def add_to_rows(typing: Any, matrix: Any, rows: Any, start: Any, end: Any, others: Any, i: Any, column: Any) -> Any:
+    def add_to_rows(typing: Any, matrix: Any, rows: Any, start: Any, end: Any, others: Any, members: Any, begin: Any,
+                    column: Any) -> Any:  # fmt: skip
         def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             into, of = (Matrix(context, builder, signature.args[k], values[k]) for k in (0, 4))
-            owners = Numbers(context, builder, signature.args[1], values[1])
-            added = load(builder, of.at(values[5], values[6]), vectors)
+            owners, numbers = (Numbers(context, builder, signature.args[k], values[k]) for k in (1, 5))
             with loop(builder, values[2], values[3]) as (k, _):
-                place = into.at(owners[k], values[6])
-                old = load(builder, place, vectors)
+                member, place = numbers[builder.sub(k, values[6])], into.at(owners[k], values[7])
+                old, added = (load(builder, at, vectors) for at in (place, of.at(member, values[7])))
                 store(builder, place, [builder.fadd(x, y) for x, y in zip(old, added, strict=True)])
             return context.get_dummy_value()
 
-        return types.void(matrix, rows, INT, INT, others, INT, INT), code
+        return types.void(matrix, rows, INT, INT, others, members, INT, INT), code
 
-    def plain(matrix: Any, rows: Any, start: int, end: int, others: Any, i: int, column: int) -> None:
+    def plain(matrix: Any, rows: Any, start: int, end: int, others: Any, members: Any, begin: int, column: int) -> None:
         part = slice(column, column + vectors * LANES)
-        for m in rows[start:end].tolist():
-            matrix[m, part] += others[i, part]
+        for k in range(start, end):
+            matrix[rows[k], part] += others[members[k - begin], part]
 
     return plain if PLAIN else intrinsic(add_to_rows)
 
 
 def _sum_rows(vectors: int) -> Any:
-    """Make a function: sums[i] = Σ matrix[m] over all m in `rows`, in some columns."""
+    """Make a function: sums[members[k − begin]] = Σ matrix[rows[k]] over those k of a list, in some columns.
 
-    def sum_rows(typing: Any, sums: Any, i: Any, matrix: Any, rows: Any, start: Any, end: Any, column: Any) -> Any:
+    Those with the same member are neighbours. The sum so far is masked away where the next member begins,
+    and stored each time: a branch there could not be foreseen.
+    """
+
+    def sum_rows(typing: Any, sums: Any, matrix: Any, rows: Any, start: Any, end: Any, members: Any, begin: Any,
+                 column: Any) -> Any:  # fmt: skip
         def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            into, of = (Matrix(context, builder, signature.args[k], values[k]) for k in (0, 2))
-            owners = Numbers(context, builder, signature.args[3], values[3])
-            totals = variables(builder, [ZEROS] * vectors)
-            with loop(builder, values[4], values[5]) as (k, _):
-                for total, x in zip(totals, load(builder, of.at(owners[k], values[6]), vectors), strict=True):
-                    builder.store(builder.fadd(builder.load(total), x), total)
-            store(builder, into.at(values[1], values[6]), [builder.load(total) for total in totals])
+            into, of = (Matrix(context, builder, signature.args[k], values[k]) for k in (0, 1))
+            owners, numbers = (Numbers(context, builder, signature.args[k], values[k]) for k in (2, 5))
+            latest, *totals = variables(builder, [I64(-1), *[ZEROS] * vectors])
+            with loop(builder, values[3], values[4]) as (k, _):
+                member = numbers[builder.sub(k, values[6])]
+                same = builder.icmp_signed("==", member, builder.load(latest))
+                builder.store(member, latest)
+                kept = [masked(builder, same, builder.load(total)) for total in totals]
+                added = load(builder, of.at(owners[k], values[7]), vectors)
+                now = [builder.fadd(x, y) for x, y in zip(kept, added, strict=True)]
+                for total, x in zip(totals, now, strict=True):
+                    builder.store(x, total)
+                store(builder, into.at(member, values[7]), now)
             return context.get_dummy_value()
 
-        return types.void(sums, INT, matrix, rows, INT, INT, INT), code
+        return types.void(sums, matrix, rows, INT, INT, members, INT, INT), code
 
-    def plain(sums: Any, i: int, matrix: Any, rows: Any, start: int, end: int, column: int) -> None:
-        part = slice(column, column + vectors * LANES)
-        sums[i, part] = matrix[rows[start:end], part].sum(0)
+    def plain(sums: Any, matrix: Any, rows: Any, start: int, end: int, members: Any, begin: int, column: int) -> None:
+        part, latest = slice(column, column + vectors * LANES), -1
+        for k in range(start, end):
+            member = members[k - begin]
+            if member != latest:
+                sums[member, part] = 0.0
+            sums[member, part] += matrix[rows[k], part]
+            latest = member
 
     return plain if PLAIN else intrinsic(sum_rows)
 

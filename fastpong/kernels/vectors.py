@@ -87,6 +87,15 @@ def positive(builder: Any, condition: Any, value: Any) -> Any:
     return builder.select(builder.fcmp_ordered(">", condition, ZEROS), value, ZEROS)
 
 
+def masked(builder: Any, condition: Any, value: Any) -> Any:
+    """Compute `value` where `condition`, one bit for all lanes, else 0; without a branch."""
+    numbers = ir.VectorType(ir.IntType(32), LANES)
+    nothing = ir.Constant(numbers, ir.Undefined)
+    one = builder.insert_element(nothing, builder.sext(condition, ir.IntType(32)), ir.IntType(32)(0))
+    mask = builder.shuffle_vector(one, nothing, ir.Constant(_ORDER, [0] * LANES))
+    return builder.bitcast(builder.and_(mask, builder.bitcast(value, numbers)), _VECTOR)
+
+
 def sum_lanes(builder: Any, vectors: list[Any]) -> Any:
     """Add up the lanes of 16 vectors: the sum of vector i comes to lane i."""
     pairs = [ir.Constant(_ORDER, list(range(start, 2 * LANES, 2))) for start in (0, 1)]
@@ -105,8 +114,8 @@ def loop(builder: Any, start: Any, end: Any) -> AbstractContextManager[Any]:
 
 
 def variables(builder: Any, values: list[Any]) -> list[Any]:
-    """Return places for vectors that change in a `loop`; LLVM keeps them in registers."""
-    places = [_cgutils.alloca_once(builder, _VECTOR) for _ in values]
+    """Return places for what changes in a `loop`; LLVM keeps it in registers."""
+    places = [_cgutils.alloca_once(builder, value.type) for value in values]
     for place, value in zip(places, values, strict=True):
         builder.store(value, place)
     return places
