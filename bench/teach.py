@@ -158,9 +158,11 @@ def learn(learner: PPO, lanes: Lanes, weights: npt.NDArray[np.float32], rate: fl
         views, steps, config.minibatch, -(-len(steps) // config.minibatch), config.hidden
     )  # fmt: skip
     learnable = (counts > 0).astype(np.float32)
-    lesson = Lesson.of(rollout, minibatches, counts, rollout.values[:end].copy(), learnable, rate, 0.0)
+    lesson = Lesson.of(
+        rollout, minibatches, counts, rollout.values[:end].copy(), learnable, learner.games, config.envs, rate, 0.0
+    )
     for _ in range(PASSES):
-        learner.go_over(lesson, len(steps), rng)
+        learner.go_over(lesson, rng)
     rollout.begins[:] = end
     rollout.drop_used()
 

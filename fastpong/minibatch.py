@@ -72,6 +72,7 @@ class Minibatches:
         Each of them weighs ``scales[b]``. The pass returned before must not be used any more.
         """
         self._places[:] = -1
-        minibatch = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
-        self._places[picks] = minibatch << 32 | (np.arange(len(picks)) - ends[minibatch])
+        # The minibatch in the upper half, and the row in it in the lower one.
+        firsts = (np.arange(len(ends) - 1) << 32) - ends[:-1]
+        self._places[picks] = np.arange(len(picks)) + np.repeat(firsts, np.diff(ends))
         return Pass(picks, ends, scales, self.samples[picks], self._places, *self._dealt, *self._room)

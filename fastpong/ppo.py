@@ -24,6 +24,7 @@ from fastpong.schedule import Schedule
 from fastpong.tally import Tally
 
 F32 = npt.NDArray[np.float32]
+I64 = npt.NDArray[np.int64]
 
 _STOP = 2.0  # times `kl`: a pass over the batch that finds more is the last one
 
@@ -32,29 +33,42 @@ _STOP = 2.0  # times `kl`: a pass over the batch that finds more is the last one
 class Lesson:
     """A batch as its passes see it.
 
-    `steps` tells of the rollout's rows · games samples, of which `minibatches` has those that may be learned from;
-    `chances`, float32 (rows · games,), are 0 where nothing is to be learned.
+    `steps` tells of the rollout's rows · games samples. `picks`, int64 (size,), has for each step of the batch, on all
+    ranks together, its index in `minibatches`, or −1 if it is another rank's or nothing is to be learned from it;
+    `chances`, float32 (size,), are those of being drawn.
     """
 
     minibatches: Minibatches
     steps: Steps
     games: int
+    picks: I64
     chances: F32
     learning_rate: float
     entropy: float
 
     @staticmethod
     def of(
-        rollout: Rollout, minibatches: Minibatches, advantages: F32, targets: F32, chances: F32, learning_rate: float,
-        entropy: float,
+        rollout: Rollout, minibatches: Minibatches, advantages: F32, targets: F32, chances: F32, games: range,
+        envs: int, learning_rate: float, entropy: float,
     ) -> "Lesson":  # fmt: skip
-        """Put one together; the arrays float32 (rows, games) may have fewer rows than the rollout."""
+        """Put one together.
+
+        The arrays float32 (rows, games) may have fewer rows than the rollout; the batch are those from the first
+        sample of `minibatches` on. `games` are the rank's, of `envs`.
+        """
+        new = chances[int(minibatches.samples[0]) // rollout.games :]
+        picks, everyones = np.full((len(new), envs), -1, np.int64), np.zeros((len(new), envs), np.float32)
+        own = slice(games.start, games.stop)
+        picks[:, own] = np.where(new > 0.0, np.arange(new.size).reshape(new.shape), -1)
+        everyones[:, own] = new
         importance: F32 = np.reciprocal(np.maximum(chances, np.float32(1e-9)))
         steps = Steps(
             rollout.ages.reshape(-1), rollout.actions.reshape(-1), rollout.log_probs.reshape(-1),
             advantages.reshape(-1), targets.reshape(-1), importance.reshape(-1), rollout.planned.reshape(-1),
         )  # fmt: skip
-        return Lesson(minibatches, steps, rollout.games, chances.reshape(-1), learning_rate, entropy)
+        return Lesson(
+            minibatches, steps, rollout.games, picks.reshape(-1), everyones.reshape(-1), learning_rate, entropy
+        )
 
 
 class PPO:
@@ -136,7 +150,7 @@ class PPO:
         size = (end - begin) * c.envs
         lesson = Lesson.of(
             rollout, Minibatches(views, samples, c.minibatch, -(-size // c.minibatch), c.hidden), advantages, targets,
-            chances, self.schedule.learning_rate(tally.steps), self.schedule.entropy(tally.steps),
+            chances, self.games, c.envs, self.schedule.learning_rate(tally.steps), self.schedule.entropy(tally.steps),
         )  # fmt: skip
         # Keyed by the number of updates, so that a resumed run draws the same minibatches.
         rng = np.random.default_rng([stream_key(c.seed, SHUFFLE), self.adam.updates])
@@ -144,7 +158,7 @@ class PPO:
         limit = self.schedule.kl
         epochs, total_kl, learned = 0, 0.0, self._sum_of(float(np.sum(played)))
         while epochs < c.epochs:
-            self.go_over(lesson, size, rng)
+            self.go_over(lesson, rng)
             epochs, before = epochs + 1, total_kl
             total_kl = self._sum_of(float(self._sums[0, 1] + self._sums[1, 1]))
             # Now and then noise moves a policy with large logits too far, and further with every pass.
@@ -182,25 +196,21 @@ class PPO:
         # entropy stays at a third of its greatest value, whatever the weight of its bonus.
         self.policy.arrays["w2"][: c.actions] *= np.float32(self.schedule.growth(tally.steps, float(sums[0])))
 
-    def go_over(self, lesson: Lesson, size: int, rng: np.random.Generator) -> None:
-        """Go over a batch that has `size` samples on all ranks together."""
-        c, count = self.config, lesson.games
-        rows, games = np.divmod(rng.permutation(size), c.envs)
-        draws = rng.random(size, np.float32) if c.pass_share < 1.0 else np.zeros(size, np.float32)
-        mine = (games >= self.games.start) & (games < self.games.stop)
-        picks, minibatch = (rows * count + games - self.games.start)[mine], (np.arange(size) // c.minibatch)[mine]
-        chances = lesson.chances[lesson.minibatches.samples[picks]]
-        number = -(-size // c.minibatch)
-        sizes = np.minimum(c.minibatch, size - c.minibatch * np.arange(number))
+    def go_over(self, lesson: Lesson, rng: np.random.Generator) -> None:
+        """Go over a batch, in an order that is the same on all ranks."""
+        c, size = self.config, len(lesson.picks)
+        order, starts = rng.permutation(size), np.arange(0, size, c.minibatch)
+        picks = lesson.picks[order]
+        drawn, sizes = picks >= 0, np.diff(starts, append=size)
         if c.local_steps > 1:
-            sizes = np.maximum(1, np.bincount(minibatch, chances > 0.0, number).astype(np.int64))
-        drawn = draws[mine] < chances
-        over = lesson.minibatches.of(
-            picks[drawn], np.searchsorted(minibatch[drawn], np.arange(number + 1)), 1.0 / sizes
-        )
+            sizes = np.maximum(1, np.add.reduceat(drawn.astype(np.int64), starts))
+        if c.pass_share < 1.0:
+            drawn &= rng.random(size, np.float32) < lesson.chances[order]
+        places, number, count = np.flatnonzero(drawn), len(starts), lesson.games
+        over = lesson.minibatches.of(picks[places], np.searchsorted(places, [*starts, size]), 1.0 / sizes)
         objective = Objective(c.clip, c.clip_high, lesson.entropy, c.value_weight)
 
-        def work(which: int, place: npt.NDArray[np.int64], begin: int, end: int, settings: Optimiser) -> bool:
+        def work(which: int, place: I64, begin: int, end: int, settings: Optimiser) -> bool:
             return passes.half_of_pass(
                 which, place, begin, end, lesson.minibatches.views, over, lesson.steps, count, c.past_actions,
                 objective, self.adam.network, self.adam.gradients, self.adam.touched, self._sums, settings,
