@@ -47,7 +47,7 @@ def checkpoint(folder: Path) -> dict[str, Any]:
     return RunFolder(folder).newest()[0]
 
 
-@pytest.mark.parametrize(("preset", "steps", "sizes"), [("fast", 1500, (1, 2, 3)), ("karpathy", 8400, (1, 3))])
+@pytest.mark.parametrize(("preset", "steps", "sizes"), [("fast", 1500, (1, 3)), ("karpathy", 8400, (1, 3))])
 def test_any_number_of_ranks_makes_the_same_updates(
     preset: str, steps: int, sizes: tuple[int, ...], tmp_path: Path
 ) -> None:

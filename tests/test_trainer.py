@@ -42,13 +42,12 @@ def trained(config: Config, workers: int, groups: int, steps: int) -> Trainer:
 @pytest.mark.parametrize(("preset", "steps"), [("fast", 400), ("karpathy", 1250)])
 def test_workers_and_groups_change_no_bit(preset: str, steps: int) -> None:
     config = make_config(preset, SMALL)
-    one, two, three = (trained(config, workers, groups, steps) for workers, groups in ((1, 1), (2, 2), (3, 2)))
+    one, other = (trained(config, workers, groups, steps) for workers, groups in ((1, 1), (3, 2)))
     assert one.learner.updates >= 2
-    for other in (two, three):
-        np.testing.assert_array_equal(one.policy.weights, other.policy.weights)
-        assert one.tally.score == other.tally.score
-        assert one.tally.running == other.tally.running
-        assert one.learner.statistics == other.learner.statistics
+    np.testing.assert_array_equal(one.policy.weights, other.policy.weights)
+    assert one.tally.score == other.tally.score
+    assert one.tally.running == other.tally.running
+    assert one.learner.statistics == other.learner.statistics
     assert one.learner.statistics.get("practised", 0.0) > 0.0 or preset != "fast"
 
 
@@ -85,9 +84,8 @@ def test_an_interrupted_run_goes_on_bit_for_bit(preset: str, steps: int, tmp_pat
     every = 3 * steps // 8
     config = make_config(preset, {**SMALL, "log_steps": 500, "checkpoint_steps": every, "keep_checkpoints": 9})
     run(tmp_path / "whole", config, steps)
-    run(tmp_path / "parts", config, steps * 5 // 18)
-    run(tmp_path / "parts", config, steps * 5 // 7, workers=3, resume=True)
-    run(tmp_path / "parts", config, steps, workers=1, resume=True)
+    run(tmp_path / "parts", config, steps * 5 // 9)
+    run(tmp_path / "parts", config, steps, workers=3, resume=True)
     whole, about, _ = RunFolder(tmp_path / "whole").newest()
     parts, about_parts, _ = RunFolder(tmp_path / "parts").newest()
     assert int(whole["learner.updates"]) >= 2
