@@ -219,7 +219,8 @@ def sites_gradient(
     count, columns = len(grad_hidden), w1.shape[1]
     groups, heads, members = np.empty(count, np.int64), np.empty(count + 1, np.int64), np.empty(count, np.int64)
     wide, grads = columns // _WIDE * _WIDE, new_matrix(np.int64(AT_HAND), columns)
-    used, known = np.empty(len(marks) + 1, np.int64), np.int64(0)
+    used = np.empty(len(marks) + 1, np.int64)
+    known: Any = np.int64(0)
     # What is applied at once needs no room but that of a site, which stays in the first cache.
     target = new_matrix(np.int64(CHANNELS), columns) if apply else grad_w1
     if apply:

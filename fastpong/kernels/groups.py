@@ -4,6 +4,8 @@ How many samples of a minibatch see the same is as good as random: two or three,
 end of a loop over them wrong loses some 20 cycles, in which it could have added four rows.
 """
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -19,12 +21,12 @@ AT_HAND = 32
 @inlined
 def list_groups(
     kinds: I32,
-    begin: int,  # begin < end
-    end: int,
+    begin: Any,  # int64, begin < end
+    end: Any,
     groups: I64,  # (entries,) out: the views, in order
     heads: I64,  # (entries + 1,) out: where the entries of each begin, and where those of the last end
     members: I64,  # (entries,) out: to which of the groups each entry belongs, modulo AT_HAND
-) -> int:
+) -> Any:
     """Group the entries begin … end − 1 of a site by view, and return the number of groups."""
     count, last = np.int64(0), end - 1
     heads[0] = begin
@@ -39,12 +41,12 @@ def list_groups(
 @inlined
 def list_new(
     groups: I64,
-    count: int,
+    count: Any,
     marks: I64,  # (views,) in and out
     mark: int,
     new: I64,  # (…,) out, from `known` on: the views that were not marked
-    known: int,
-) -> int:
+    known: Any,
+) -> Any:
     """Mark the views of some groups, and return `known` and how many of them are new."""
     for i in range(count):
         v = groups[i]
