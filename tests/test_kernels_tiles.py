@@ -1,4 +1,4 @@
-"""Tiles and gathers against sums in float64, for every number of views and both widths."""
+"""Tiles and gathers against sums in float64, for every number of views, both widths, few registers and many."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ import pytest
 from numba import njit
 
 from fastpong.kernels import gathers, tiles
+from fastpong.kernels.vectors import WIDE
 
 RNG = np.random.default_rng(0)
 ACTS = np.maximum(RNG.standard_normal((6, 16)), 0).astype(np.float32)
@@ -27,7 +28,8 @@ def call(function: Any, *arguments: Any) -> None:
 
 
 @pytest.mark.parametrize(("function", "views", "columns"), [
-    (tiles.products_wide, 1, 64), (tiles.four_products_wide, 4, 64), (tiles.products_narrow, 1, 16),
+    (tiles.products_wide, 1, 64), (tiles.products_narrow, 1, 16),
+    *[(tiles._products(4, WIDE, held), 4, 64) for held in (1, 2, WIDE)],
 ])  # fmt: skip
 def test_products(function: Any, views: int, columns: int) -> None:
     products = OTHERS.copy()
@@ -50,7 +52,8 @@ def test_dot_rows(function: Any, columns: int) -> None:
 
 
 @pytest.mark.parametrize(("function", "views", "columns"), [
-    (tiles.add_outer_wide, 1, 64), (tiles.add_four_outer_wide, 4, 64), (tiles.add_outer_narrow, 1, 16),
+    (tiles.add_outer_wide, 1, 64), (tiles.add_outer_narrow, 1, 16),
+    *[(tiles._add_outer(4, WIDE, held), 4, 64) for held in (1, 2, WIDE)],
 ])  # fmt: skip
 def test_add_outer(function: Any, views: int, columns: int) -> None:
     weights = WEIGHTS.copy()

@@ -15,6 +15,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from fastpong.kernels.vectors import (
+    HELD,
     I64,
     INT,
     LANES,
@@ -36,8 +37,11 @@ AT_ONCE = 4
 """Views whose products are computed together, so that the tile is read once for all of them."""
 
 
-def _products(views: int, vectors: int) -> Any:
-    """Make a function for one view or four: products[i] = acts[v] · weights, for the i-th of the views."""
+def _products(views: int, vectors: int, held: int) -> Any:
+    """Make a function for one view or four: products[i] = acts[v] · weights, for the i-th of the views.
+
+    Sums of `held` vectors of each stay in registers at a time.
+    """
 
     def products_of(typing: Any, products: Any, acts: Any, weights: Any, base: Any, column: Any,
                     v0: Any, v1: Any, v2: Any, v3: Any, first: Any) -> Any:  # fmt: skip
@@ -45,21 +49,23 @@ def _products(views: int, vectors: int) -> Any:
             into, by, rows = (Matrix(context, builder, signature.args[i], values[i]) for i in range(3))
             base, column, first = values[3], values[4], values[9]
             factors = [by.at(view) for view in values[5 : 5 + views]]
-            totals: list[list[Any]] = []
-            row = rows.at(base, column)
-            for c in range(CHANNELS):
-                numbers = load(builder, row, vectors)
-                spreads = [spread(builder, factor, c) for factor in factors]
-                if c == 0:
-                    totals = [[builder.fmul(a, x) for x in numbers] for a in spreads]
-                else:
-                    totals = [
-                        [fma(builder, a, x, total) for x, total in zip(numbers, row_of, strict=True)]
-                        for a, row_of in zip(spreads, totals, strict=True)
-                    ]
-                row = rows.below(row)
-            for i, total in enumerate(totals):
-                store(builder, into.at(builder.add(first, I64(i)), column), total)
+            for part in range(0, vectors, held):
+                totals: list[list[Any]] = []
+                place = builder.add(column, I64(part * LANES))
+                row = rows.at(base, place)
+                for c in range(CHANNELS):
+                    numbers = load(builder, row, held)
+                    spreads = [spread(builder, factor, c) for factor in factors]
+                    if c == 0:
+                        totals = [[builder.fmul(a, x) for x in numbers] for a in spreads]
+                    else:
+                        totals = [
+                            [fma(builder, a, x, total) for x, total in zip(numbers, row_of, strict=True)]
+                            for a, row_of in zip(spreads, totals, strict=True)
+                        ]
+                    row = rows.below(row)
+                for i, total in enumerate(totals):
+                    store(builder, into.at(builder.add(first, I64(i)), place), total)
             return context.get_dummy_value()
 
         return types.void(products, acts, weights, *[INT] * 7), code
@@ -79,16 +85,17 @@ def _dot_rows(vectors: int) -> Any:
         def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             into, by, rows = (Matrix(context, builder, signature.args[k], values[k]) for k in (0, 2, 4))
             base, column = values[5:]
-            factors, row, products = load(builder, by.at(values[3], column), vectors), rows.at(base, column), []
-            for _ in range(CHANNELS):
-                numbers = load(builder, row, vectors)
+            factors = load(builder, by.at(values[3], column), vectors)
+
+            def product_of(c: int) -> Any:
+                numbers = load(builder, rows.at(builder.add(base, I64(c)), column), vectors)
                 product = builder.fmul(numbers[0], factors[0])
                 for x, y in zip(numbers[1:], factors[1:], strict=True):
                     product = fma(builder, x, y, product)
-                products.append(product)
-                row = rows.below(row)
+                return product
+
             place = into.at(values[1])
-            store(builder, place, [builder.fadd(load(builder, place, 1)[0], sum_lanes(builder, products))])
+            store(builder, place, [builder.fadd(load(builder, place, 1)[0], sum_lanes(builder, product_of))])
             return context.get_dummy_value()
 
         return types.void(dots, INT, grads, INT, weights, INT, INT), code
@@ -100,8 +107,11 @@ def _dot_rows(vectors: int) -> Any:
     return plain if PLAIN else intrinsic(dot_rows)
 
 
-def _add_outer(views: int, vectors: int) -> Any:
-    """Make a function for one view or four: weights[base + c] += acts[v, c] · grads[i], for the i-th of the views."""
+def _add_outer(views: int, vectors: int, held: int) -> Any:
+    """Make a function for one view or four: weights[base + c] += acts[v, c] · grads[i], for the i-th of the views.
+
+    `held` vectors of each of their gradients stay in registers at a time.
+    """
 
     def add_outer(typing: Any, weights: Any, acts: Any, grads: Any, base: Any, column: Any,
                   v0: Any, v1: Any, v2: Any, v3: Any, first: Any) -> Any:  # fmt: skip
@@ -109,15 +119,17 @@ def _add_outer(views: int, vectors: int) -> Any:
             into, by, rows = (Matrix(context, builder, signature.args[i], values[i]) for i in range(3))
             base, column, first = values[3], values[4], values[9]
             factors = [by.at(view) for view in values[5 : 5 + views]]
-            grads = [load(builder, rows.at(builder.add(first, I64(i)), column), vectors) for i in range(views)]
-            row = into.at(base, column)
-            for c in range(CHANNELS):
-                totals = load(builder, row, vectors)
-                for factor, grad in zip(factors, grads, strict=True):
-                    a = spread(builder, factor, c)
-                    totals = [fma(builder, a, x, total) for x, total in zip(grad, totals, strict=True)]
-                store(builder, row, totals)
-                row = into.below(row)
+            for part in range(0, vectors, held):
+                place = builder.add(column, I64(part * LANES))
+                grads = [load(builder, rows.at(builder.add(first, I64(i)), place), held) for i in range(views)]
+                row = into.at(base, place)
+                for c in range(CHANNELS):
+                    totals = load(builder, row, held)
+                    for factor, grad in zip(factors, grads, strict=True):
+                        a = spread(builder, factor, c)
+                        totals = [fma(builder, a, x, total) for x, total in zip(grad, totals, strict=True)]
+                    store(builder, row, totals)
+                    row = into.below(row)
             return context.get_dummy_value()
 
         return types.void(weights, acts, grads, *[INT] * 7), code
@@ -130,6 +142,8 @@ def _add_outer(views: int, vectors: int) -> Any:
     return plain if PLAIN else intrinsic(add_outer)
 
 
-products_wide, four_products_wide, products_narrow = _products(1, WIDE), _products(4, WIDE), _products(1, NARROW)
+products_wide, products_narrow = _products(1, WIDE, WIDE), _products(1, NARROW, NARROW)
+four_products_wide = _products(4, WIDE, HELD)
 dot_rows_wide, dot_rows_narrow = _dot_rows(WIDE), _dot_rows(NARROW)
-add_outer_wide, add_four_outer_wide, add_outer_narrow = _add_outer(1, WIDE), _add_outer(4, WIDE), _add_outer(1, NARROW)
+add_outer_wide, add_outer_narrow = _add_outer(1, WIDE, WIDE), _add_outer(1, NARROW, NARROW)
+add_four_outer_wide = _add_outer(4, WIDE, HELD)

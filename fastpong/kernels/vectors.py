@@ -3,10 +3,11 @@
 LLVM maps such a vector to what the processor has: one register with AVX-512, two with AVX2.
 """
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
 from numba.core import config as numba_config
@@ -16,6 +17,23 @@ LANES = 16
 
 WIDE, NARROW = 4, 1
 """Vectors in a row that is worked on at once: 64 or 16 columns."""
+
+
+def _has_avx512() -> bool:
+    """Return whether Numba compiles for AVX-512; it looks in the same two places."""
+    given: str | None = getattr(numba_config, "CPU_FEATURES")  # noqa: B009  (numba's own module is not typed)
+    if given is not None:
+        return "+avx512f" in given.split(",")
+    try:
+        return bool(binding.get_host_cpu_features().get("avx512f"))
+    except RuntimeError:  # LLVM does not know for this kind of processor
+        return False
+
+
+HELD = WIDE if _has_avx512() else 1
+"""Vectors of each of four rows of sums that are worked on at once: as many as there are registers for, which are 32 of
+16 numbers with AVX-512, but 16 of 8 with AVX2. Sums that find no register are written to memory and read at each step.
+"""
 
 PLAIN: bool = getattr(numba_config, "DISABLE_JIT")  # noqa: B009  (numba's own module is not typed)
 INT = types.int64
@@ -96,15 +114,25 @@ def masked(builder: Any, condition: Any, value: Any) -> Any:
     return builder.bitcast(builder.and_(mask, builder.bitcast(value, numbers)), _VECTOR)
 
 
-def sum_lanes(builder: Any, vectors: list[Any]) -> Any:
-    """Add up the lanes of 16 vectors: the sum of vector i comes to lane i."""
-    pairs = [ir.Constant(_ORDER, list(range(start, 2 * LANES, 2))) for start in (0, 1)]
-    while len(vectors) > 1:
-        vectors = [
-            builder.fadd(*(builder.shuffle_vector(x, y, lanes) for lanes in pairs))
-            for x, y in zip(vectors[::2], vectors[1::2], strict=True)
-        ]
-    return vectors[0]
+def sum_lanes(builder: Any, vector_of: Callable[[int], Any], first: int = 0, count: int = LANES) -> Any:
+    """Add up the lanes of 16 vectors: the sum of vector i comes to lane i.
+
+    Pairs of neighbouring lanes are added four times. Each vector is computed (`vector_of(i)`) when it is needed, so
+    that few are alive at once.
+    """
+    if count == 1:
+        return vector_of(first)
+    x, y = (sum_lanes(builder, vector_of, half, count // 2) for half in (first, first + count // 2))
+    pairs = []
+    for start in (0, 1):
+        if (
+            count <= 4
+        ):  # neighbours that stay in their quarter of a vector: to put them in order takes more instructions
+            lanes = [4 * q + k + start for q in range(4) for k in (0, 2, LANES, LANES + 2)]
+        else:  # neighbouring quarters: each has a lane for four vectors by now
+            lanes = [4 * (q + start) + k for q in (0, 2, 4, 6) for k in range(4)]
+        pairs.append(builder.shuffle_vector(x, y, ir.Constant(_ORDER, lanes)))
+    return builder.fadd(*pairs)
 
 
 def loop(builder: Any, start: Any, end: Any) -> AbstractContextManager[Any]:
