@@ -125,11 +125,11 @@ def sum_lanes(builder: Any, vector_of: Callable[[int], Any], first: int = 0, cou
     x, y = (sum_lanes(builder, vector_of, half, count // 2) for half in (first, first + count // 2))
     pairs = []
     for start in (0, 1):
-        if (
-            count <= 4
-        ):  # neighbours that stay in their quarter of a vector: to put them in order takes more instructions
+        if count <= 4:
+            # Neighbours, which stay in their quarter of a vector: to put them in order would take more instructions.
             lanes = [4 * q + k + start for q in range(4) for k in (0, 2, LANES, LANES + 2)]
-        else:  # neighbouring quarters: each has a lane for four vectors by now
+        else:
+            # Neighbouring quarters, each of which has a lane for four vectors by now.
             lanes = [4 * (q + start) + k for q in (0, 2, 4, 6) for k in range(4)]
         pairs.append(builder.shuffle_vector(x, y, ir.Constant(_ORDER, lanes)))
     return builder.fadd(*pairs)
