@@ -3,4 +3,4 @@
 This module stays light: ``fastpong --help`` and every game subprocess import it.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

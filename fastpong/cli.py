@@ -4,26 +4,19 @@ import json
 import os
 import sys
 import time
-import traceback
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from typing import Annotated
 
 STARTED = time.perf_counter()  # before the slow imports, which belong to the time a user waits
 
 import typer  # noqa: E402
 
 from fastpong import __version__, config  # noqa: E402
-from fastpong.errors import FastpongError, RanksError, UsageError  # noqa: E402
-from fastpong.launcher import launched  # noqa: E402
-
-if TYPE_CHECKING:
-    from fastpong.ranks import Ranks
-
-T = TypeVar("T")
+from fastpong.errors import FastpongError, UsageError, explain  # noqa: E402
+from fastpong.parallel.machine import launched  # noqa: E402
 
 app = typer.Typer(
-    help="Learn Atari Pong from pixels with policy gradients, on one ordinary computer.",
+    help="Learn Atari Pong from pixels with PPO, on one ordinary computer.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -50,15 +43,15 @@ def _common(
 
 @app.command()
 def train(
-    envs: Annotated[int | None, typer.Option(help="Games played side by side. [default: 64]")] = None,
+    envs: Annotated[int | None, typer.Option(help="Emulators that are stepped side by side. [default: 64]")] = None,
     preset: Annotated[str | None, typer.Option(help=f"One of {', '.join(config.PRESETS)}. [default: fast]")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything. [default: 0]")] = None,
-    workers: Annotated[int | None, typer.Option(help="Game subprocesses. [default: one per core]")] = None,
+    workers: Annotated[int | None, typer.Option(help="Env subprocesses. [default: one per core]")] = None,
     run: Annotated[
         Path | None, typer.Option("--run", help="Run folder. [default: a new one in runs/]", metavar="DIR")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the run's newest checkpoint.")] = False,
-    steps: Annotated[int | None, typer.Option(help="Stop at this many steps, over all games.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Stop at this many steps, over all envs.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Stop after this many minutes.")] = None,
     target: Annotated[float | None, typer.Option(help="Stop at this mean score of 100 games. [default: 18]")] = None,
     batch_games: Annotated[
@@ -77,85 +70,19 @@ def train(
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as a JSON object.")] = False,
 ) -> None:
     """Train, and write settings, metrics and checkpoints to a run folder. Under mpiexec all ranks train together."""
-    from fastpong.checkpoint import RunFolder, read_metrics
-    from fastpong.games import check_workers
-    from fastpong.ranks import connect, share_of
-    from fastpong.runs import new_run, resumed_run
+    from fastpong.commands.train import run as run_training
+    from fastpong.training.loop import Limits
 
-    if steps is not None and steps < 1:
-        raise UsageError(f"--steps must be 1 or more, not {steps}")
-    if minutes is not None and not minutes > 0:
-        raise UsageError(f"--minutes must be more than 0, not {minutes}")
-    ranks = connect(mpi)
-
-    def prepare() -> tuple[config.Config, RunFolder]:
-        changes: dict[str, object] = {}
-        if config_file is not None:
-            changes |= config.read_toml(config_file)[0]
-        changes |= config.parse_assignments(set_ or [])
-        flags = {
-            "envs": envs, "preset": preset, "seed": seed, "target": target,
-            "batch_games": batch_games, "window_seconds": window_seconds,
-        }  # fmt: skip
-        changes |= {name: value for name, value in flags.items() if value is not None}
-        settings, folder = resumed_run(run, changes) if resume else new_run(run, changes)
-        if settings.envs < ranks.size:
-            raise UsageError(f"{ranks.size} ranks have too little to do with {settings.envs} games: use fewer ranks")
-        check_workers(len(share_of(settings.envs, 0, ranks.size)), workers, ranks.neighbours)
-        if not resume:
-            from fastpong.train import versions
-
-            folder.create(settings, {"command": " ".join(sys.argv[1:]), **versions()})
-        return settings, folder
-
-    settings, folder = _on_first(ranks, prepare)
-    try:
-        from fastpong.report import NoReport, make_report
-        from fastpong.train import train as run_training
-
-        past = read_metrics(folder.metrics) if resume and folder.metrics.exists() else []
-        title = f"fastpong {__version__} · preset {settings.preset} · run {folder.path}"
-        report = make_report(title, past) if ranks.rank == 0 else NoReport()
-        try:
-            result = run_training(
-                settings, folder, report, ranks=ranks, workers=workers, resume=resume,
-                max_steps=steps, max_minutes=minutes, started=STARTED,
-            )  # fmt: skip
-        except FastpongError as error:
-            goes_on = folder.checkpoints() and not isinstance(error, UsageError)
-            hint = f"; go on with: fastpong train --run {folder.path} --resume" if goes_on else ""
-            raise type(error)(f"{error}{hint}") from error.__cause__
-        finally:
-            report.close()
-    except BaseException as error:
-        if ranks.size > 1:  # the others wait for this rank: end them too
-            if isinstance(error, RanksError) and ranks.rank:
-                time.sleep(5.0)  # every rank has the same error: rank 0 tells it
-            if "--debug" in sys.argv:
-                traceback.print_exc()
-            ranks.abort(_explain(error, f"rank {ranks.rank}: "))
-        raise
-    if ranks.rank:
-        raise typer.Exit(130 if result.reason == "interrupted" else 0)
-    summary: dict[str, Any] = {"reason": result.reason, "run": str(folder.path), **result.metrics, "best": result.best}
-    if as_json:
-        print(json.dumps(summary))
-    else:
-        why = {
-            "target": f"the target of {settings.target:g} is reached",
-            "steps": "the limit of steps is reached",
-            "minutes": "the time is up",
-            "interrupted": "interrupted",
-        }[result.reason]
-        score = "no game finished" if summary["score"] is None else f"score {summary['score']:.2f}"
-        print(f"stopped, {why}: {score} after {summary['steps']:,} steps; all is saved in {folder.path}")
-        if best := result.best:
-            print(
-                f"best.npz, the weights after {best['steps']:,} steps: mean score {best['mean']:.2f} "
-                f"(95 % confidence {best['ci95_low']:.2f} … {best['ci95_high']:.2f}) over {best['games']} fresh games"
-            )
-    if result.reason == "interrupted":
-        raise typer.Exit(130)
+    flags = {
+        "num_envs": envs, "preset": preset, "seed": seed, "target_score": target,
+        "batch_games": batch_games, "window_seconds": window_seconds,
+    }  # fmt: skip
+    code = run_training(
+        run, flags, set_ or [], config_file, workers=workers, resume=resume, mpi=mpi,
+        limits=Limits(steps, minutes, STARTED), as_json=as_json,
+    )  # fmt: skip
+    if code:
+        raise typer.Exit(code)
 
 
 @app.command()
@@ -173,7 +100,7 @@ def play(
     speed: Annotated[float, typer.Option(help="Times the speed of the real game.", min=0.01)] = 1.0,
 ) -> None:
     """Watch a trained agent: in a window, in the terminal, or as a file."""
-    from fastpong.play import play as run_play
+    from fastpong.commands.play import play as run_play
 
     score, steps = run_play(
         checkpoint, out=out, terminal=terminal, seed=seed, max_steps=max_steps, sticky=sticky, speed=speed
@@ -191,19 +118,19 @@ def evaluate(
     sticky: Annotated[
         float | None, typer.Option(help="Probability of a sticky action. [default: as trained]", min=0.0, max=0.99)
     ] = None,
-    workers: Annotated[int | None, typer.Option(help="Game subprocesses. [default: one per core]", min=1)] = None,
-    sample: Annotated[bool, typer.Option("--sample", help="Draw actions as in training; greedy otherwise.")] = False,
+    workers: Annotated[int | None, typer.Option(help="Env subprocesses. [default: one per core]", min=1)] = None,
+    sample: Annotated[bool, typer.Option("--sample", help="Sample actions as in training; greedy otherwise.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Play whole games with a trained agent and report the mean score."""
-    from fastpong.checkpoint import load_weights
-    from fastpong.evaluate import evaluate as run_evaluation
+    from fastpong.training.evaluate import evaluate as run_evaluation
+    from fastpong.training.run_folder import load_weights
 
     settings, weights = load_weights(checkpoint)
     if sticky is not None:
-        settings = config.changed(settings, {"sticky": sticky})
-    if settings.sticky == 0 and not sample and games > 1:
-        print("without sticky actions a greedy agent plays the same game every time: see --sample", file=sys.stderr)
+        settings = config.changed(settings, {"repeat_action_probability": sticky})
+    if settings.repeat_action_probability == 0 and not sample and games > 1:
+        print("without sticky actions a greedy agent plays the same game every time: use --sample", file=sys.stderr)
     result = run_evaluation(settings, weights, games, seed, workers, greedy=not sample)
     if as_json:
         print(json.dumps(result.summary()))
@@ -217,18 +144,18 @@ def evaluate(
 
 @app.command()
 def bench(
-    envs: Annotated[int, typer.Option(help="Games played side by side.", min=1)] = 64,
+    envs: Annotated[int, typer.Option(help="Emulators that are stepped side by side.", min=1)] = 64,
     seconds: Annotated[float, typer.Option(help="Length of each measurement.", min=0.1)] = 3.0,
     rounds: Annotated[int, typer.Option(help="Rounds; medians are reported.", min=1)] = 5,
-    workers: Annotated[int | None, typer.Option(help="Game subprocesses. [default: one per core]")] = None,
+    workers: Annotated[int | None, typer.Option(help="Env subprocesses. [default: one per core]")] = None,
     preset: Annotated[str, typer.Option(help="Preset of the training loop.")] = "fast",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Measure steps per second: the emulator's limit, our games, training, and two other environments."""
-    from fastpong.bench import bench as run_bench
-    from fastpong.bench import table
+    """Measure steps per second: the emulator's limit, our vector env, training, and other environments."""
+    from fastpong.commands.bench import bench as run_bench
+    from fastpong.commands.bench import table
 
-    results = run_bench(config.make_config(preset, {"envs": envs}), workers, seconds, rounds)
+    results = run_bench(config.make_config(preset, {"num_envs": envs}), workers, seconds, rounds)
     print(json.dumps(results) if as_json else table(results))
 
 
@@ -238,7 +165,7 @@ def plot(
     out: Annotated[Path, typer.Option(help="The picture: .png, .svg or .pdf.", metavar="FILE")] = Path("curve.png"),
 ) -> None:
     """Draw learning curves."""
-    from fastpong.plot import plot as run_plot
+    from fastpong.commands.plot import plot as run_plot
 
     run_plot(runs, out)
     print(f"written to {out}")
@@ -247,46 +174,17 @@ def plot(
 @app.command()
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
     """Tell what a bug report needs: versions, cores, threads, ROM, display, MPI, Ray. Fails if something is wrong."""
-    from fastpong.doctor import examine
-    from fastpong.doctor import table as facts_table
-    from fastpong.ranks import connect
+    from fastpong.commands.doctor import examine
+    from fastpong.commands.doctor import table as facts_table
+    from fastpong.parallel.mpi import connect
 
-    ranks = connect()
-    facts = examine(ranks)
-    if ranks.rank:
+    comm = connect()
+    facts = examine(comm)
+    if comm.rank:
         return
     print(json.dumps(facts) if as_json else facts_table(facts))
     if facts["problems"]:
         raise FastpongError(facts["problems"][0])
-
-
-def _on_first(ranks: "Ranks", work: Callable[[], T]) -> T:
-    """Let rank 0 do something, and give its result, or its error, to all ranks."""
-    outcome: T | FastpongError | None = None
-    if ranks.rank == 0:
-        try:
-            outcome = work()
-        except FastpongError as error:
-            outcome = error
-    outcome = ranks.from_first(outcome)
-    if isinstance(outcome, FastpongError):
-        raise outcome
-    return cast(T, outcome)
-
-
-def _explain(error: BaseException, who: str = "") -> int:
-    """Print what went wrong in one line, and return the exit code."""
-    code, message = 1, str(error)
-    if isinstance(error, KeyboardInterrupt | typer.Abort):
-        code, message = 130, "interrupted"
-    elif hasattr(error, "format_message"):  # click's own complaints, whichever click typer brings along
-        code, message = 2, error.format_message().replace("\n", " ")
-    elif isinstance(error, UsageError):
-        code = 2
-    elif not isinstance(error, FastpongError | OSError):
-        message = f"{type(error).__name__}: {error} (a bug: --debug shows where)"
-    print(f"fastpong: {who}{message}", file=sys.stderr, flush=True)
-    return code
 
 
 def main() -> None:
@@ -299,9 +197,9 @@ def main() -> None:
     except (Exception, KeyboardInterrupt) as error:
         if debug:
             raise
-        if launched()[0]:  # all ranks of a launcher come here with the same error: rank 0 tells it
+        if launched()[0]:  # all ranks of a launcher get here with the same error: rank 0 prints it
             sys.stderr = open(os.devnull, "w")
-        code = _explain(error)
+        code = explain(error)
     sys.exit(code if isinstance(code, int) else 0)
 
 

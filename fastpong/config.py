@@ -1,236 +1,191 @@
-"""Every setting of a run: its meaning, unit and range, the presets, and TOML in and out."""
+"""Every setting of a run: its group, meaning, unit and range, the presets, and TOML in and out."""
 
 import dataclasses
+import difflib
+import json
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fastpong import __version__
 from fastpong.errors import UsageError
 
 Value = int | float | str | None
 
-_SHORTEST_ROLLOUT = 16  # steps: in shorter ones nearly all of an advantage would be the value's guess
+GROUPS = {
+    "run": "how long a run is, and what it writes",
+    "env": "the emulators",
+    "network": "the policy",
+    "learner": "what every learner has",
+    "ppo": "PPO",
+    "late": "PPO once the agent wins most points",
+    "starts": "PPO's exploring starts",
+    "reinforce": "the reference programs' learner",
+}
+"""Groups of settings: the tables of ``config.toml``."""
+
+_ALGORITHM = {"ppo": "ppo", "late": "ppo", "starts": "ppo", "reinforce": "reinforce"}  # of groups that only one uses
+
+_MIN_ROLLOUT_STEPS = 16  # of an env: in shorter rollouts nearly all of an advantage would be the value's estimate
+
+HIDDEN_MULTIPLE = {"ppo": 64, "reinforce": 1}
+"""Hidden units are a multiple of this: PPO's kernels work on 64 columns at once."""
 
 
-def _setting(default: Value, text: str, low: float = -math.inf, high: float = math.inf, **extra: Any) -> Any:
-    return field(default=default, metadata={"help": text, "low": low, "high": high, **extra})
+def _setting(
+    group: str, default: Value, text: str, low: float = -math.inf, high: float = math.inf, **extra: Any
+) -> Any:
+    metadata = {"group": group, "help": text, "low": low, "high": high, "algorithm": _ALGORITHM.get(group), **extra}
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True)
 class Config:
     """Settings of one run. Frozen: a changed copy comes from `changed`, which checks it.
 
-    ``field.metadata`` holds the help text, the range (both ends allowed unless the text says otherwise) and,
-    for words, the choices; the command line and ``config.toml`` are made from it.
+    ``field.metadata`` holds the group, the help text, the range (both ends allowed), the algorithm that alone uses the
+    setting, if one does, and for words the choices; the command line, ``config.toml`` and ``docs/settings.md`` are made
+    from it. Steps are agent steps of `frame_skip` frames, summed over all envs.
     """
 
-    preset: str = _setting("fast", "name of the preset that the other values started from")
-    seed: int = _setting(0, "seed of weights, emulators, sticky actions and action noise", 0, 2**63 - 1)
+    preset: str = _setting("run", "fast", "name of the preset that the other settings started from")
+    seed: int = _setting("run", 0, "seed of weights, sticky actions, sampled actions and minibatches", 0, 2**63 - 1)
+    target_score: float = _setting(
+        "run", 18.0, "stop at this mean score of 100 games, or running reward of windows; 22 never stops", -21.0, 22.0
+    )
+    log_interval: int = _setting("run", 20_000, "steps between two lines of metrics.jsonl", 1)
+    checkpoint_interval: int = _setting("run", 500_000, "steps between two checkpoints", 1)
+    eval_games: int = _setting(
+        "run", 32, "games that each candidate for best.npz plays at the end; 0: the training score decides", 0
+    )
 
-    envs: int = _setting(64, "number of games played side by side", 1, 65536)
-    frame_skip: int = _setting(4, "emulator frames for which an action is held", 1, 60)
-    sticky: float = _setting(0.25, "probability at each frame that the previous action is repeated", 0.0, 0.99)
-    actions: int = _setting(3, "2: up and down; 3: no-op as well", 2, 3)
+    num_envs: int = _setting("env", 64, "emulators that are stepped side by side", 1, 65536)
+    frame_skip: int = _setting("env", 4, "frames of one step", 1, 60)
+    repeat_action_probability: float = _setting(
+        "env", 0.25, "probability at each frame that the previous action is repeated (sticky actions)", 0.0, 0.99
+    )
+    num_actions: int = _setting("env", 3, "2: up and down; 3: no-op as well", 2, 3)
 
-    algorithm: str = _setting("ppo", "how the weights are learned", choices=("ppo", "reinforce"))
-    hidden: int = _setting(64, "hidden units; ppo: a multiple of 16", 1, 65536)
-    weight_std: float = _setting(0.02, "deviation of the weights of `w1` at the start; 0: 1/√6400", 0.0, 10.0)
-    gamma: float = _setting(0.985, "discount factor per step", 0.0, 1.0)
-    learning_rate: float = _setting(1e-3, "step size of RMSProp or Adam, in weight units", 0.0, 10.0)
+    hidden_units: int = _setting("network", 64, "units of the hidden layer; with PPO a multiple of 64", 1, 65536)
+    frame_stack: int = _setting(
+        "network", 3, "images that the policy gets, the present one and those before it", 1, 16, algorithm="ppo"
+    )
+    action_history: int = _setting("network", 3, "previous actions that the policy gets", 0, 5, algorithm="ppo")
 
-    frames: int = _setting(3, "ppo: screens that the network sees, the present one and those before it", 1, 16)
-    past_actions: int = _setting(3, "ppo: last actions that the network sees", 0, 5)
-    kernel_std: float = _setting(0.1, "ppo: deviation of the convolution's weights at the start", 0.0, 10.0)
-    batch_steps: int = _setting(
-        8192, "ppo: steps of all games together in a batch; each game takes its share, but at least 16", 1, 10**9
-    )
-    epochs: int = _setting(5, "ppo: passes over each batch", 1, 1000)
-    pass_share: float = _setting(
-        1.0,
-        "ppo: about how many of the samples each pass goes over, drawn by how much they can teach and weighted by how "
-        "seldom they are drawn; 1: all",
-        0.2,
-        1.0,
-    )
-    minibatch: int = _setting(1024, "ppo: samples that each step of the optimiser stands for, drawn or not", 1, 10**7)
-    gae_lambda: float = _setting(0.95, "ppo: λ of the advantage estimate", 0.0, 1.0)
-    value_lambda: float = _setting(1.0, "ppo: λ of the returns that the value learns", 0.0, 1.0)
-    clip: float = _setting(0.2, "ppo: the ratio of probabilities is clipped below 1 - this", 0.0, 1.0)
-    clip_high: float = _setting(0.8, "ppo: and above 1 + this, so that rare good actions can spread", 0.0, 100.0)
-    gamma_end: float = _setting(0.995, "ppo: what γ comes to be as the learning rate falls", 0.0, 1.0)
-    entropy: float = _setting(0.005, "ppo: weight of the entropy bonus", 0.0, 1.0)
-    value_weight: float = _setting(0.5, "ppo: weight of half the squared error of the value", 0.0, 100.0)
-    adam_beta_1: float = _setting(0.9, "ppo: decay of Adam's mean gradient, per update", 0.0, 1.0)
-    adam_beta_2: float = _setting(0.999, "ppo: decay of Adam's mean squared gradient, per update", 0.0, 1.0)
-    adam_epsilon: float = _setting(1e-5, "ppo: added to the root of that mean", 0.0, 1.0)
-    held_steps: int = _setting(
-        24,
-        "ppo: at first points begin with the paddle held toward one wall, for 1 to so many steps (exploring starts); "
-        "these are not learned from; 0: none",
-        0,
-        10_000,
-    )
-    held_until: int = _setting(
-        1_000_000, "ppo: the share of points that begin so falls in a line from 1 to 0 at this step", 1
-    )
-    practice: int = _setting(
-        4,
-        "ppo: a lost point is tried again from a moment before, apart from the game, until it is won, or so "
-        "many times; 0: never",
-        0,
-        1000,
-    )
-    practice_points: float = _setting(
-        0.45, "ppo: lost points are tried again while this share of 1000 points, or more, is won", 0.0, 1.0
-    )
-    practice_until: int = _setting(
-        4_500_000, "ppo: the number of times falls in a line, and practice ends at this step", 1
-    )
-    practice_end: str = _setting(
-        "win", "ppo: what ends it, an attempt that is won or only the last one", choices=("win", "last")
-    )
-    practice_shifted: float = _setting(
-        0.0,
-        "ppo: the share of attempts that have to take some actions of the lost one, a step sooner or later than they "
-        "were taken there",
-        0.0,
-        1.0,
-    )
-    kl: float = _setting(
-        0.045,
-        "ppo: the learning rate is reduced if a batch changes the policy by more KL, in nats, and a pass that finds "
-        "twice as much is the last one; 0: never",
-        0.0,
-        10.0,
-    )
-    kl_won: float = _setting(0.02, "ppo: what takes the place of kl once the agent wins; 0: nothing", 0.0, 10.0)
-    critic: int = _setting(
-        16,
-        "ppo: once the agent wins, a value network of its own learns from so many of the latest batches, and after as "
-        "many more gives the advantages; 0: never",
-        0,
-        1000,
-    )
-    critic_visits: float = _setting(
-        4.0, "ppo: for each step of a batch it learns from so many steps of them", 0.1, 100.0
-    )
-    critic_rate: float = _setting(1e-3, "ppo: Adam's step size for it at first", 0.0, 1.0)
-    critic_lambda: float = _setting(0.9, "ppo: λ of the returns it learns from", 0.0, 1.0)
-    critic_decay: float = _setting(0.99, "ppo: decay of the running mean of its weights, per minibatch", 0.0, 1.0)
-    critic_gae_lambda: float = _setting(0.9, "ppo: gae_lambda with its values", 0.0, 1.0)
-    schedule_steps: int = _setting(
-        4_000_000, "ppo: learning rate and entropy weight fall in a line to 0 at this step", 1
-    )
-    schedule_floor: float = _setting(0.05, "ppo: they stop falling at this share", 0.0, 1.0)
-    sharpen: float = _setting(
-        0.01,
-        "ppo: once the agent wins, the logits grow by this share with each batch, so that the policy becomes greedier",
-        0.0,
-        1.0,
-    )
-    sharpen_entropy: float = _setting(
-        0.2, "ppo: they grow while the entropy, in nats, is above this, which falls with the learning rate", 0.0, 10.0
-    )
-    sharpen_points: float = _setting(0.65, "ppo: the agent wins when it has won this share of 1000 points", 0.0, 1.0)
-    sharpen_steps: int = _setting(
-        3_800_000, "ppo: the fall takes so many steps more, or longer, once the agent wins", 0
-    )
-    sharpen_latest: int = _setting(1_200_000, "ppo: the logits begin to grow at this step at the latest", 0)
+    algorithm: str = _setting("learner", "ppo", "how the weights are learned", choices=("ppo", "reinforce"))
+    learning_rate: float = _setting("learner", 1e-3, "step size of Adam or RMSProp, in weight units", 0.0, 10.0)
+    gamma: float = _setting("learner", 0.985, "discount factor per step, at first", 0.0, 1.0)
 
-    inputs: str = _setting(
-        "difference", "reinforce: what the network sees of a screen", choices=("difference", "image+difference")
+    gamma_end: float = _setting("ppo", 0.995, "discount factor when annealing has ended", 0.0, 1.0)
+    batch_size: int = _setting("ppo", 8192, "steps of all envs in a batch, 16 or more of each env", 1, 10**9)
+    update_epochs: int = _setting("ppo", 5, "epochs over each batch, at most", 1, 1000)
+    minibatch_size: int = _setting("ppo", 1024, "samples of a minibatch, over all ranks", 1, 10**7)
+    gae_lambda: float = _setting("ppo", 0.95, "λ of the advantages (GAE)", 0.0, 1.0)
+    return_lambda: float = _setting("ppo", 1.0, "λ of the returns that the value learns", 0.0, 1.0)
+    clip_low: float = _setting("ppo", 0.2, "the ratio of probabilities is clipped below 1 − this", 0.0, 1.0)
+    clip_high: float = _setting("ppo", 0.8, "the ratio of probabilities is clipped above 1 + this", 0.0, 100.0)
+    entropy_coef: float = _setting("ppo", 0.005, "coefficient of the entropy bonus, at first", 0.0, 1.0)
+    target_kl: float = _setting(
+        "ppo", 0.045, "KL divergence of a batch, in nats, beyond which the learning rate falls; 0: off", 0.0, 10.0
+    )
+    anneal_steps: int = _setting(
+        "ppo", 4_000_000, "learning rate and entropy coefficient fall in a line to 0 at this step", 1
+    )
+    anneal_floor: float = _setting("ppo", 0.05, "share of its first value at which each stops falling", 0.0, 1.0)
+
+    late_win_rate: float = _setting("late", 0.65, "share of 1000 points won at which the late phase begins", 0.0, 1.0)
+    late_by_step: int = _setting("late", 1_200_000, "step at which the late phase begins at the latest", 0)
+    late_anneal_steps: int = _setting(
+        "late", 3_800_000, "annealing ends so many steps after the late phase began, or later", 0
+    )
+    target_kl_late: float = _setting(
+        "late", 0.02, "target_kl of the late phase, in nats; 0: target_kl is kept", 0.0, 10.0
+    )
+    logit_growth: float = _setting("late", 0.01, "share by which the logits grow with each batch; 0: off", 0.0, 1.0)
+    logit_growth_entropy: float = _setting(
+        "late", 0.2, "entropy, in nats, down to which they grow; it is annealed like the learning rate", 0.0, 10.0
+    )
+    critic_replay_batches: int = _setting(
+        "late", 16, "latest batches that a value network of its own learns from; 0: no such network", 0, 1000
+    )
+    critic_samples_per_step: float = _setting(
+        "late", 4.0, "samples that it learns from for each step of a batch", 0.1, 100.0
+    )
+
+    exploring_start_steps: int = _setting(
+        "starts", 24, "steps for which a point begins with up or down held, at most; 0: off", 0, 10_000
+    )
+    exploring_start_until: int = _setting(
+        "starts", 1_000_000, "the share of points that begin so falls in a line from 1 to 0 at this step", 1
+    )
+
+    batch_games: int = _setting("reinforce", 10, "games that end before each update", 1, 10**6)
+    batch_unit: str = _setting(
+        "reinforce", "point", "what an update may not cut; the rest is carried over", choices=("point", "game")
     )
     window_seconds: float = _setting(
-        0.0,
-        "reinforce: update every so many seconds of wall-clock time, and stop by the mean reward of these windows; "
-        "0: by batch_games, and stop by the score",
-        0.0,
-        86400.0,
+        "reinforce", 0.0, "seconds between updates, in place of batch_games; 0: off", 0.0, 86400.0
     )
-    batch_games: int = _setting(10, "reinforce: games that have to end before the weights are updated", 1, 10**6)
-    carry: str = _setting(
-        "point",
-        "reinforce: what may not be cut by an update, a point or a whole game; the rest carries over",
-        choices=("point", "game"),
-    )
-    standardise: str = _setting(
-        "game",
-        "reinforce: returns get mean 0 and deviation 1 over each game in the batch, or over the batch",
-        choices=("game", "batch"),
-    )
-    rmsprop_decay: float = _setting(0.99, "reinforce: decay of the mean squared gradient, per update", 0.0, 1.0)
-    rmsprop_epsilon: float = _setting(1e-5, "reinforce: added to the root of that mean", 0.0, 1.0)
-    running_mean: float = _setting(0.99, "decay of the reported running mean, per game, or per window", 0.0, 1.0)
-
-    wire: str = _setting(
-        "float32",
-        "several ranks: how gradients travel; bfloat16 halves the bytes, and changes the numbers",
-        choices=("float32", "bfloat16"),
-    )
-    local_steps: int = _setting(
-        1,
-        "ppo, several ranks: steps that each rank takes by itself before weights are averaged; more than 1 saves "
-        "traffic, and changes the numbers",
-        1,
-        10**6,
-    )
-    target: float = _setting(
-        18.0,
-        "stop at this mean score of the last 100 games; with windows, at this running mean of their rewards; "
-        "22 never stops",
-        -21.0,
-        22.0,
-    )
-    log_steps: int = _setting(20_000, "steps between lines of metrics.jsonl", 1)
-    checkpoint_steps: int = _setting(500_000, "steps between checkpoints", 1)
-    keep_checkpoints: int = _setting(2, "checkpoints kept in the run folder", 1)
-    eval_games: int = _setting(
-        32,
-        "whole games that each candidate for best.npz plays at the end of a run; 0: the best training score decides",
-        0,
+    running_reward_decay: float = _setting(
+        "reinforce", 0.99, "decay of the running reward, per game or per window", 0.0, 1.0
     )
 
     @property
     def rollout_steps(self) -> int:
-        """Steps of each game in a batch: with any number of games the weights change about as often."""
-        return max(_SHORTEST_ROLLOUT, round(self.batch_steps / self.envs))
+        """Steps of each env in a batch: with any number of envs the weights change about as often."""
+        return max(_MIN_ROLLOUT_STEPS, round(self.batch_size / self.num_envs))
 
 
-_SEEDS: dict[str, Value] = {
+_REFERENCE: dict[str, Value] = {
     "algorithm": "reinforce",
-    "actions": 2,
-    "hidden": 200,
-    "weight_std": 0.0,
+    "num_actions": 2,
+    "hidden_units": 200,
     "gamma": 0.99,
     "learning_rate": 1e-4,
 }
+_PPG: dict[str, Value] = {
+    "learning_rate": 1e-3,
+    "window_seconds": 2.0,
+    "running_reward_decay": 0.95,
+    "target_score": 0.0,
+}
 PRESETS: dict[str, dict[str, Value]] = {
     "fast": {},
-    "karpathy": _SEEDS,
-    "ray": {**_SEEDS, "carry": "game"},
-    "ppg": {**_SEEDS, "learning_rate": 1e-3, "window_seconds": 2.0, "running_mean": 0.95, "target": 0.0},
+    "karpathy": _REFERENCE,
+    "ray": {**_REFERENCE, "batch_unit": "game"},
+    "ppg": {**_REFERENCE, **_PPG},
 }
-"""What each preset changes in the defaults. ``docs/presets.md`` says what they reproduce, and where they differ."""
+"""What each preset changes in the defaults. ``docs/reference-programs.md`` says what they reproduce."""
 
 
-def settings() -> dict[str, "dataclasses.Field[Any]"]:
-    """Every setting by name."""
-    return {f.name: f for f in dataclasses.fields(Config)}
+def settings(algorithm: str | None = None) -> dict[str, "dataclasses.Field[Any]"]:
+    """Every setting by name, or those that an algorithm uses."""
+    return {
+        f.name: f
+        for f in dataclasses.fields(Config)
+        if algorithm is None or f.metadata["algorithm"] in (None, algorithm)
+    }
+
+
+def _unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean '{near[0]}'?" if near else f"the {kind}s are {', '.join(known)}"
+    return UsageError(f"there is no {kind} {name!r}: {hint}")
 
 
 def check(name: str, value: object) -> Value:
     """Return `value` as the type of setting `name`, or raise `UsageError` with the allowed range."""
     known = settings()
     if name not in known:
-        raise UsageError(f"there is no setting '{name}'; the settings are {', '.join(known)}")
+        raise _unknown("setting", name, known)
     setting = known[name]
     meta = setting.metadata
     kind = setting.type if isinstance(setting.type, type) else str
     if name == "preset" and value not in PRESETS:
-        raise UsageError(f"there is no preset '{value}'; the presets are {', '.join(PRESETS)}")
+        raise _unknown("preset", str(value), PRESETS)
     if kind is str:
         if "choices" in meta and value not in meta["choices"]:
             raise UsageError(f"{name} must be one of {', '.join(meta['choices'])}, not {value!r}")
@@ -239,7 +194,7 @@ def check(name: str, value: object) -> Value:
         number: int | float = kind(value) if not isinstance(value, bool) else kind("bool")
         if kind is int and isinstance(value, float) and value != number:
             raise ValueError
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise UsageError(f"{name} must be {'an integer' if kind is int else 'a number'}, not {value!r}") from None
     if not meta["low"] <= number <= meta["high"]:  # also catches nan
         high = f" … {meta['high']:g}" if math.isfinite(meta["high"]) else " or more"
@@ -250,10 +205,12 @@ def check(name: str, value: object) -> Value:
 def changed(config: Config, changes: Mapping[str, object]) -> Config:
     """Copy of `config` with checked changes; raises `UsageError`."""
     new = dataclasses.replace(config, **{k: check(k, v) for k, v in changes.items()})  # type: ignore[arg-type]
-    if new.algorithm == "ppo" and new.hidden % 16:
-        raise UsageError(f"with ppo, hidden must be a multiple of 16 (the kernels' vectors), not {new.hidden}")
-    if new.algorithm == "ppo" and new.window_seconds:
-        raise UsageError("window_seconds is for reinforce: use --preset ppg")
+    used = settings(new.algorithm)
+    for name, setting in settings().items():
+        if name in changes and name not in used and getattr(new, name) != setting.default:
+            raise UsageError(f"{name} is a setting of {setting.metadata['algorithm']}: it changes nothing here")
+    if new.hidden_units % HIDDEN_MULTIPLE[new.algorithm]:
+        raise UsageError(f"with PPO, hidden_units must be a multiple of 64, not {new.hidden_units}")
     return new
 
 
@@ -281,37 +238,52 @@ def read_toml(path: Path) -> tuple[dict[str, object], dict[str, object]]:
     Returns
     -------
     (changes, about)
-        The settings it holds, checked, and its table ``[about]`` (versions and the like), if any.
+        The settings it holds, checked, in their groups or not, and its table ``[about]`` (versions and the like).
 
     Raises
     ------
     UsageError
-        If the file is missing, not TOML, or holds an unknown or impossible setting.
+        If the file is missing, not TOML, of another version, or holds an unknown or impossible setting.
     """
     try:
         with path.open("rb") as file:
             table = tomllib.load(file)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError and UnicodeDecodeError are ValueErrors
         raise UsageError(f"{path} is not a TOML file: {error}") from None
     about = table.pop("about", {})
-    return {name: check(name, value) for name, value in table.items()}, about
+    check_version(path, about.get("fastpong", __version__))
+    flat: dict[str, object] = {}
+    for name, value in table.items():
+        if isinstance(value, dict) and name not in GROUPS:
+            raise _unknown("group", name, GROUPS)
+        flat |= value if isinstance(value, dict) else {name: value}
+    return {name: check(name, value) for name, value in flat.items()}, about
+
+
+def check_version(path: Path, version: object) -> None:
+    """Raise `UsageError` if a file is of a version of fastpong that this one does not read."""
+    if str(version).split(".")[:2] != __version__.split(".")[:2]:
+        raise UsageError(f"{path} is of fastpong {version}, which reads it; this is fastpong {__version__}")
 
 
 def to_toml(config: Config, about: Mapping[str, object]) -> str:
-    """Write settings with their help as comments, and a table ``[about]`` of plain values."""
+    """Write the settings that the algorithm uses, in groups with their help, and a table ``[about]``."""
     lines = []
-    for name, setting in settings().items():
-        lines += [f"# {setting.metadata['help']}", f"{name} = {_toml(getattr(config, name))}"]
-    lines += ["", "[about]", *(f"{name} = {_toml(value)}" for name, value in about.items())]
+    used = settings(config.algorithm)
+    for group, text in GROUPS.items():
+        names = [name for name, setting in used.items() if setting.metadata["group"] == group]
+        if names:
+            lines += [f"[{group}]  # {text}"]
+            for name in names:
+                lines += [f"# {used[name].metadata['help']}", f"{name} = {_toml(getattr(config, name))}"]
+            lines += [""]
+    lines += ["[about]", *(f"{name} = {_toml(value)}" for name, value in about.items())]
     return "\n".join(lines) + "\n"
 
 
 def _toml(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return repr(value)
-    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON does not escape DEL, TOML does
+    return str(value).lower() if isinstance(value, bool) else repr(value)

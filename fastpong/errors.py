@@ -1,13 +1,30 @@
 """The errors a user can cause or meet; the command line prints each as one line."""
 
+import sys
+
 
 class FastpongError(Exception):
     """Something failed. The message says what, and what to do about it. Exit code 1."""
 
 
 class UsageError(FastpongError):
-    """What was asked for makes no sense. The message says what would. Exit code 2."""
+    """The command or a setting makes no sense. The message says what would. Exit code 2."""
 
 
 class RanksError(FastpongError):
     """Ranks cannot start, or have come apart."""
+
+
+def explain(error: BaseException, who: str = "") -> int:
+    """Print what went wrong in one line on stderr, and return the exit code."""
+    code, message = 1, str(error)
+    if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":  # click's, for ctrl-C at a prompt
+        code, message = 130, "interrupted"
+    elif hasattr(error, "format_message"):  # click's own complaints, whichever click typer brings along
+        code, message = 2, error.format_message().replace("\n", " ")
+    elif isinstance(error, UsageError):
+        code = 2
+    elif not isinstance(error, FastpongError | OSError):
+        message = f"{type(error).__name__}: {error} (a bug: --debug shows where)"
+    print(f"fastpong: {who}{message}", file=sys.stderr, flush=True)
+    return code

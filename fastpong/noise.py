@@ -1,18 +1,19 @@
-"""Counter-based random numbers: the same for a game and a step, whoever asks and in whichever order.
+"""Counter-based random numbers: the same for an env and a step, in whichever order they are drawn.
 
-A generator with a state would tie a run to the order in which games are stepped. Here every number is a hash
-of (run seed, purpose, game, step), so that grouping, the number of workers and resuming change nothing.
+A generator with a state would tie a run to the order in which envs are stepped. Here every number is a hash
+of (run seed, purpose, env, step), so that grouping, the number of workers and resuming change nothing.
 
 The mixing function is the finaliser of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
-generators", OOPSLA 2014, figure 19), applied once for the game and once for the step.
-`hash64` is written so that NumPy runs it on arrays in the game subprocesses, and numba compiles it unchanged
+generators", OOPSLA 2014, figure 19), applied once for the env and once for the step.
+`hash64` is written so that NumPy runs it on arrays in the env subprocesses, and numba compiles it unchanged
 in ``kernels/noise.py``.
 """
 
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from fastpong.arrays import I64, U8
 
 _MASK = (1 << 64) - 1
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -20,23 +21,23 @@ _MUL_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MUL_2 = np.uint64(0x94D049BB133111EB)
 _S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
 
-STICKY, ACTION, WEIGHTS, SHUFFLE, EVALUATION, START, PRACTICE, CRITIC, SHIFT = range(1, 10)
+STICKY, ACTION, WEIGHTS, SHUFFLE, EVALUATION, START, CRITIC = 1, 2, 3, 4, 5, 6, 8
 """Purposes: independent streams of one run seed."""
 
 
-def hash64(key: Any, game: Any, step: Any) -> Any:
-    """Hash of a stream key, a game index and a step.
+def hash64(key: Any, env: Any, step: Any) -> Any:
+    """Hash of a stream key, an env index and a step.
 
     Parameters
     ----------
-    key, game, step : uint64 scalars under numba, or uint64 arrays that broadcast under NumPy
+    key, env, step : uint64 scalars under numba, or uint64 arrays that broadcast under NumPy
 
     Returns
     -------
     uint64
         64 well-mixed bits.
     """
-    x = key + game * _GOLDEN
+    x = key + env * _GOLDEN
     x = (x ^ (x >> _S30)) * _MUL_1
     x = (x ^ (x >> _S27)) * _MUL_2
     x = (x ^ (x >> _S31)) + step * _GOLDEN
@@ -51,15 +52,7 @@ def stream_key(seed: int, purpose: int) -> int:
     return int(hash64(array[0], array[1], np.zeros(1, np.uint64))[0])
 
 
-def uniform_of(seed: int, purpose: int, game: int, step: int) -> float:
-    """Draw from the uniform distribution over [0, 1): one number for each game and step of a stream."""
-    key, index, when = (np.full(1, number, np.uint64) for number in (stream_key(seed, purpose), game, step))
-    return int(hash64(key, index, when)[0] >> np.uint64(11)) / 2.0**53
-
-
-def sticky_repeats(
-    seed: int, games: npt.NDArray[np.int64], first_step: int, steps: int, frame_skip: int, sticky: float
-) -> npt.NDArray[np.uint8]:
+def sticky_repeats(seed: int, env_ids: I64, first_step: int, steps: int, frame_skip: int, probability: float) -> U8:
     """For how many frames of each step the action of the step before is repeated.
 
     ALE draws once a frame whether the new action takes over, and it stays once it has (Machado et al.,
@@ -70,13 +63,13 @@ def sticky_repeats(
     ----------
     seed : int
         The run's seed.
-    games : int64 (n,)
-        Global game indices.
+    env_ids : int64 (n,)
+        Global env indices.
     first_step, steps : int
         The steps wanted: `first_step` … `first_step + steps − 1`, counted since the run began.
     frame_skip : int
         Frames a step, 1 … 4 · k; every four frames share one hash, 16 bits each.
-    sticky : float
+    probability : float
         Probability of a repeat at each frame, rounded to 1/65536.
 
     Returns
@@ -85,15 +78,15 @@ def sticky_repeats(
         Frames, 0 … frame_skip.
     """
     key = np.full((1, 1), stream_key(seed, STICKY), np.uint64)
-    game = games.astype(np.uint64)[None, :]
+    env = env_ids.astype(np.uint64)[None, :]
     words = -(-frame_skip // 4)
     step = (np.arange(first_step, first_step + steps, dtype=np.uint64) * np.uint64(words))[:, None]
-    threshold = np.uint64(round(sticky * 65536))
-    repeats = np.zeros((steps, len(games)), np.uint8)
-    still_old = np.ones((steps, len(games)), np.bool_)
+    threshold = np.uint64(round(probability * 65536))
+    repeats = np.zeros((steps, len(env_ids)), np.uint8)
+    still_old = np.ones((steps, len(env_ids)), np.bool_)
     for frame in range(frame_skip):
         if frame % 4 == 0:
-            bits = hash64(key, game, step + np.uint64(frame // 4))
+            bits = hash64(key, env, step + np.uint64(frame // 4))
         still_old &= (bits & np.uint64(0xFFFF)) < threshold
         bits = bits >> np.uint64(16)
         repeats += still_old

@@ -1,8 +1,8 @@
 """Everything compiled: arrays in, arrays out, in the order of the pipeline.
 
-``images`` (screens to lists of pixels) → ``network`` (two layers: forward, actions, gradient), or ``sites`` (what is
-seen where) and ``convolution`` (on ``tiles`` and ``gathers``, both made of ``vectors``) with ``acting`` on top →
-``outcomes`` → ``returns``, ``ppo`` and ``value`` → ``optimiser``. ``passes`` go over a batch, as ``records`` tell them,
-on two threads and their ``meeting``; ``noise`` serves the actions. ``tests/naive.py`` holds a plain float64 twin of
+``preprocess`` (screens to lists of pixels or strips) → ``mlp`` (the reference programs' two layers), or ``patches``
+(which patches are distinct, and where each occurs) and ``conv``, with ``acting`` on top → ``returns`` and ``losses`` →
+``update`` (an epoch of minibatches) and ``optimiser``. ``structs`` names the arrays that kernels share, ``noise``
+draws, ``compile`` holds vector code and how kernels are compiled. ``tests/naive.py`` holds a plain float64 twin of
 each kernel.
 """

@@ -1,36 +1,35 @@
 """Compiled counter-based random numbers; see `fastpong.noise`."""
 
 import numpy as np
-import numpy.typing as npt
 
 from fastpong import noise
-from fastpong.kernels.jit import kernel
+from fastpong.arrays import F32
+from fastpong.kernels.compile.jit import kernel
+from fastpong.kernels.structs import Noise
 
 hash64 = kernel(noise.hash64)
 
 
 @kernel
-def uniform(key: int, game: int, step: int) -> float:
-    """Draw a number in [0, 1) with 53 random bits, for one game and step of the stream with this key (all uint64)."""
-    return float(hash64(np.uint64(key), np.uint64(game), np.uint64(step)) >> np.uint64(11)) * 2.0**-53
+def uniform(key: int, env: int, step: int) -> float:
+    """Draw a number in [0, 1) with 53 random bits, for one env and step of the stream with this key (all uint64)."""
+    return float(hash64(np.uint64(key), np.uint64(env), np.uint64(step)) >> np.uint64(11)) * 2.0**-53
 
 
 @kernel
 def choose(
-    probs: npt.NDArray[np.float32],  # (actions,)
-    greedy: bool,  # take the likeliest action instead of drawing one
-    key: int,
-    game: int,
-    step: int,
+    probs: F32,  # (actions,)
+    noise: Noise,
+    env: int,  # as the caller counts them
 ) -> int:
-    """Choose an action, by the number that `uniform` draws for this game and step."""
+    """Choose an action, by the number that `uniform` draws for this env and step."""
     action, last = 0, len(probs) - 1
-    if greedy:
+    if noise.greedy:
         for a in range(1, last + 1):
             if probs[a] > probs[action]:
                 action = a
         return action
-    left = uniform(key, game, step)
+    left = uniform(noise.key, noise.env_offset + env, noise.step)
     while action < last and left >= probs[action]:
         left -= probs[action]
         action += 1

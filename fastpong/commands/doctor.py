@@ -1,0 +1,130 @@
+"""What a bug report needs: versions, cores and threads, the game, the display, and what the extras would use."""
+
+import contextlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import fastpong
+from fastpong.envs.emulators import Emulators
+from fastpong.envs.vector_env import check_workers
+from fastpong.envs.worker import THREAD_VARIABLES
+from fastpong.kernels.compile.cache import cache_folder
+from fastpong.parallel.comm import Communicator
+from fastpong.parallel.machine import usable_cores
+
+BASE = ("numpy", "numba", "llvmlite", "gymnasium", "ale-py", "typer")
+EXTRAS = ("pygame", "imageio-ffmpeg", "matplotlib", "mpi4py", "ray")
+
+
+def examine(comm: Communicator) -> dict[str, Any]:
+    """Look at this machine and this installation.
+
+    Parameters
+    ----------
+    comm : Communicator
+        Those of this process; how they divide this machine's cores is among the facts.
+
+    Returns
+    -------
+    dict
+        Names and facts, in the order in which they are worth reading; ``problems`` is a list of sentences, each
+        with its remedy, and empty if `fastpong train` should work.
+    """
+    problems: list[str] = []
+    facts: dict[str, Any] = {
+        "fastpong": fastpong.__version__,
+        "python": f"{platform.python_version()} ({sys.executable})",
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cores": f"{usable_cores()} usable of {os.cpu_count()}",
+        "threads": ", ".join(f"{name}={os.environ[name]}" for name in THREAD_VARIABLES if name in os.environ)
+        or "no variable set: env subprocesses use one each, the learner one per core up to two",
+    }
+    cores = check_workers(1 << 16, None, comm.local_size)
+    facts["ranks"] = f"{comm.size}, {comm.local_size} to these cores: {cores} for each"
+    for name in BASE:
+        facts[name] = _version(name)
+        if facts[name] is None:
+            problems.append(f"{name} is missing: pip install fastpong again")
+    facts |= {name: _version(name) or "not installed" for name in EXTRAS}
+    facts["kernel cache"] = _cache(problems)
+    facts["ROM"] = _rom(problems)
+    facts["display"] = (
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or "none: play --terminal or --out"
+    )
+    facts["MPI library"] = _mpi_library()
+    facts["mpiexec"] = shutil.which("mpiexec") or "not found"
+    facts["problems"] = problems
+    return facts
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _mpi_library() -> str:
+    """Name the library that mpi4py loads, without starting it in this process."""
+    if _version("mpi4py") is None:
+        return "none: pip install 'fastpong[mpi]'"
+    script = "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print(MPI.Get_library_version())"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PMI", "OMPI"))}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
+    if done.returncode:
+        return "mpi4py finds none: install one, or pip install mpich"
+    return " ".join(done.stdout.split()[:3])
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"
+
+
+def _cache(problems: list[str]) -> str:
+    """Where compiled kernels are kept; without a place every start compiles for half a minute."""
+    folder = cache_folder()
+    with contextlib.suppress(OSError):
+        os.makedirs(folder, exist_ok=True)
+    if os.access(folder, os.W_OK):
+        return folder
+    source = os.path.join(os.path.dirname(fastpong.__file__), "kernels")
+    if "NUMBA_CACHE_DIR" not in os.environ and os.access(source, os.W_OK):
+        return f"in {source}, as {folder} cannot be written"
+    problems.append(f"compiled kernels cannot be kept in {folder}: set NUMBA_CACHE_DIR to a folder that can be written")
+    return "none"
+
+
+def _rom(problems: list[str]) -> str:
+    """Start the real game for a step."""
+    import numpy as np
+
+    try:
+        emulators = Emulators([0], seed=0)
+        emulators.reset()
+        emulators.step(np.zeros(1, np.uint8))
+        emulators.close()
+    except Exception as error:  # whatever it is, it belongs into the report
+        problems.append(f"the game does not start ({error}): pip install --force-reinstall ale-py")
+        return "fails"
+    return "Pong starts"
+
+
+def table(facts: dict[str, Any]) -> str:
+    """Write the facts as lines of text."""
+    shown = {name: fact for name, fact in facts.items() if name != "problems"}
+    width = max(map(len, shown))
+    lines = [f"{name.ljust(width)}  {fact}" for name, fact in shown.items()]
+    return "\n".join([*lines, "", *(facts["problems"] or ["no problem found"])])

@@ -1,0 +1,211 @@
+"""Watch a trained agent play one game: in a window, in the terminal, or as a file."""
+
+import contextlib
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fastpong.arrays import U8
+from fastpong.config import changed
+from fastpong.envs.base import LocalEnv
+from fastpong.errors import FastpongError, UsageError
+from fastpong.policy import make_policy
+from fastpong.training.run_folder import load_weights
+from fastpong.training.trainer import Actor
+
+FRAMES_PER_SECOND = 60.0  # of the console
+Picture = U8  # (210, 160, 3)
+
+
+class Match:
+    """One game of a trained agent.
+
+    Parameters
+    ----------
+    checkpoint : Path, optional
+        Where the weights are, see `fastpong.training.run_folder.load_weights`.
+    seed : int
+        Keys the sticky actions and the agent's choices.
+    sticky : float
+        Probability of a sticky action at each frame.
+    window : bool
+        Let the emulator show the game in a window of its own.
+    """
+
+    def __init__(self, checkpoint: Path | None, seed: int, sticky: float, window: bool = False):
+        config, weights = load_weights(checkpoint)
+        self.config = changed(config, {"num_envs": 1, "seed": seed, "repeat_action_probability": sticky})
+        policy = make_policy(self.config)
+        policy.weights.load(weights)
+        self._env = LocalEnv(self.config, window)
+        self._actor = Actor(self.config, self._env, policy)
+        self.score = [0, 0]  # agent, opponent
+        self.steps = 0
+
+    def pictures(self, max_steps: int | None = None) -> Iterator[Picture]:
+        """Play to the end, or for `max_steps`, and yield the screen after each step: uint8 (210, 160, 3)."""
+        actor, env = self._actor, self._env
+        actor.start()
+        over = False
+        while not over and self.steps != max_steps:
+            actor.step(actor.policy.greedy)
+            actor.rollout.release(actor.rollout.rows - 1)
+            reward, over = int(env.rewards[0]), bool(env.ended[0])
+            self.score[0] += max(reward, 0)
+            self.score[1] += max(-reward, 0)
+            self.steps += 1
+            if not over:  # the screen after the last step is the first one of the next game
+                yield env.emulators.screen_rgb()
+
+
+def play(
+    checkpoint: Path | None,
+    *,
+    out: Path | None = None,
+    terminal: bool = False,
+    seed: int = 0,
+    max_steps: int | None = None,
+    sticky: float = 0.25,
+    speed: float = 1.0,
+) -> tuple[list[int], int]:
+    """Play one game and show it; returns ([points of the agent, of the opponent], steps).
+
+    Raises
+    ------
+    UsageError
+        For an unknown file type, a window without a display, or a checkpoint that does not exist.
+    FastpongError
+        If a library for the file type is missing, or the file cannot be written.
+    """
+    if out is not None and terminal:
+        raise UsageError("choose one of --out and --terminal")
+    if out is not None and out.suffix.lower() not in (".gif", ".mp4", ".png"):
+        raise UsageError(f"--out ends in .gif, .mp4 or .png, not '{out.suffix}'")
+    if out is not None and not out.absolute().parent.is_dir():
+        raise UsageError(f"there is no folder {out.absolute().parent} to write to")
+    window = out is None and not terminal
+    if window and sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        raise UsageError("there is no display for a window: use --terminal, or --out game.gif")
+    match = Match(checkpoint, seed, sticky, window)
+    pictures = match.pictures(max_steps)
+    seconds = match.config.frame_skip / FRAMES_PER_SECOND / speed
+    if out is None:
+        pace = _paced(pictures, seconds)
+        if terminal:
+            _show_in_terminal(pace, match)
+        else:
+            for _ in pace:
+                pass
+    elif out.suffix.lower() == ".mp4":
+        _write_mp4(pictures, out, 1.0 / seconds)
+    else:
+        _write_images(pictures, out, seconds)
+    return match.score, match.steps
+
+
+def _paced(pictures: Iterator[Picture], seconds: float) -> Iterator[Picture]:
+    """Yield a picture every so many seconds; late ones at once."""
+    due = time.perf_counter()
+    for picture in pictures:
+        due = max(due + seconds, time.perf_counter() - seconds)
+        time.sleep(max(0.0, due - time.perf_counter()))
+        yield picture
+
+
+def half_blocks(picture: Picture, columns: int, lines: int) -> str:
+    """Draw a picture with the character ▀: foreground and background are two pixels, one above the other.
+
+    Parameters
+    ----------
+    picture : uint8 (210, 160, 3)
+        Rows are cut to an even number of pixels.
+    columns, lines : int
+        Room in characters; the picture keeps the proportions of a television's screen (4:3).
+
+    Returns
+    -------
+    str
+        Lines with 24-bit colour sequences, no line break after the last.
+    """
+    height, width, _ = picture.shape
+    columns = max(8, min(columns, width, int(2 * lines * 4 / 3)))
+    lines = max(4, min(lines, round(columns * 3 / 4 / 2)))
+    rows_at = np.linspace(0, height, 2 * lines, endpoint=False).astype(int)
+    columns_at = np.linspace(0, width, columns, endpoint=False).astype(int)
+    # The brightest pixel of each cell: an average would dim the ball to nothing.
+    cells = np.maximum.reduceat(np.maximum.reduceat(picture, rows_at, axis=0), columns_at, axis=1)
+    text = []
+    for upper, lower in zip(cells[0::2], cells[1::2], strict=True):
+        before: tuple[Any, ...] = ()
+        for a, b in zip(upper.tolist(), lower.tolist(), strict=True):
+            if (a, b) != before:
+                text.append(f"\x1b[38;2;{a[0]};{a[1]};{a[2]};48;2;{b[0]};{b[1]};{b[2]}m")
+                before = (a, b)
+            text.append("▀")
+        text.append("\x1b[0m\n")
+    return "".join(text)[:-1]
+
+
+def _show_in_terminal(pictures: Iterator[Picture], match: Match) -> None:
+    write, flush = sys.stdout.write, sys.stdout.flush
+    write("\x1b[?1049h\x1b[?25l")  # the alternate screen, no cursor
+    try:
+        for picture in pictures:
+            columns, lines = shutil.get_terminal_size()
+            text = half_blocks(picture, columns, lines - 1)
+            write(f"\x1b[H{text}\n agent {match.score[0]}   opponent {match.score[1]}   ctrl-C ends\x1b[K")
+            flush()
+    finally:
+        write("\x1b[?25h\x1b[?1049l")
+        flush()
+
+
+def _write_images(pictures: Iterator[Picture], out: Path, seconds: float) -> None:
+    """Write a GIF film, or a PNG sheet of twelve pictures."""
+    try:
+        from PIL import Image
+    except ImportError:
+        raise FastpongError(f"writing {out.suffix} needs Pillow: pip install 'fastpong[play]'") from None
+    try:
+        if out.suffix.lower() == ".png":
+            frames = list(pictures)
+            if not frames:
+                raise UsageError("there is nothing to draw: use more --steps")
+            chosen = [frames[i] for i in np.linspace(0, len(frames) - 1, 12).astype(int)]
+            sheet = np.concatenate([np.concatenate(chosen[i : i + 4], axis=1) for i in (0, 4, 8)], axis=0)
+            Image.fromarray(sheet).save(out)
+        else:
+            # Doubled, and with at most 256 exact colours: Pong has fewer than ten.
+            images = [
+                Image.fromarray(p.repeat(2, 0).repeat(2, 1)).quantize(16, dither=Image.Dither.NONE) for p in pictures
+            ]
+            if not images:
+                raise UsageError("there is nothing to draw: use more --steps")
+            milliseconds = max(20, round(100 * seconds) * 10)  # GIF counts in hundredths of a second
+            images[0].save(out, save_all=True, append_images=images[1:], duration=milliseconds, loop=0, optimize=False)
+    except OSError as error:
+        raise FastpongError(f"cannot write {out}: {error.strerror or error}") from None
+
+
+def _write_mp4(pictures: Iterator[Picture], out: Path, frames_per_second: float) -> None:
+    try:
+        import imageio_ffmpeg
+    except ImportError:
+        raise FastpongError("writing .mp4 needs ffmpeg: pip install 'fastpong[video]'") from None
+    try:
+        with contextlib.closing(
+            imageio_ffmpeg.write_frames(
+                str(out), (320, 420), fps=frames_per_second, macro_block_size=1, ffmpeg_log_level="error"
+            )
+        ) as writer:
+            writer.send(None)
+            for picture in pictures:
+                writer.send(np.ascontiguousarray(picture.repeat(2, 0).repeat(2, 1)))
+    except OSError as error:
+        raise FastpongError(f"cannot write {out}: {error}") from None

@@ -1,0 +1,125 @@
+"""``fastpong train``: which run it means, the run itself, and how it ended."""
+
+import json
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from fastpong import __version__
+from fastpong.config import Config, parse_assignments, read_toml
+from fastpong.envs.vector_env import check_workers
+from fastpong.errors import FastpongError, RanksError, UsageError, explain
+from fastpong.parallel.comm import Communicator, env_range
+from fastpong.parallel.mpi import connect
+from fastpong.training.loop import Limits, Result, train, versions
+from fastpong.training.progress import NoProgress, make_progress
+from fastpong.training.run_folder import RunFolder, new_run, read_metrics, resumed_run
+
+T = TypeVar("T")
+
+
+def run(
+    folder: Path | None, flags: Mapping[str, object], assignments: list[str], config_file: Path | None, *,
+    workers: int | None, resume: bool, mpi: bool, limits: Limits, as_json: bool,
+) -> int:  # fmt: skip
+    """Train as the command line says, print the result, and return the exit code.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        The run folder.
+    flags : mapping
+        Settings that have an option of their own; None: not given. They go before `assignments`, ``KEY=VALUE`` texts,
+        and these before `config_file`.
+    config_file : Path, optional
+        Settings in TOML.
+    workers, resume, mpi, limits
+        As for `fastpong.training.loop.train` and `fastpong.parallel.mpi.connect`.
+    as_json : bool
+        Print one JSON object.
+    """
+    if limits.steps is not None and limits.steps < 1:
+        raise UsageError(f"--steps must be 1 or more, not {limits.steps}")
+    if limits.minutes is not None and not limits.minutes > 0:
+        raise UsageError(f"--minutes must be more than 0, not {limits.minutes}")
+    comm = connect(mpi)
+
+    def prepare() -> tuple[Config, RunFolder]:
+        changes = read_toml(config_file)[0] if config_file is not None else {}
+        changes |= parse_assignments(assignments)
+        changes |= {name: value for name, value in flags.items() if value is not None}
+        config, run_folder = resumed_run(folder, changes) if resume else new_run(folder, changes)
+        if config.num_envs < comm.size:
+            raise UsageError(f"{comm.size} ranks have too little to do with {config.num_envs} envs: use fewer ranks")
+        check_workers(len(env_range(config.num_envs, 0, comm.size)), workers, comm.local_size)
+        if not resume:
+            run_folder.create(config, {"command": " ".join(sys.argv[1:]), **versions()})
+        return config, run_folder
+
+    config, run_folder = _on_root(comm, prepare)
+    try:
+        result = _train(config, run_folder, comm, workers, resume, limits)
+    except BaseException as error:
+        if comm.size > 1:  # the others wait for this rank: end them too
+            if isinstance(error, RanksError) and comm.rank:
+                time.sleep(5.0)  # every rank has the same error: rank 0 tells it
+            if "--debug" in sys.argv:
+                traceback.print_exc()
+            comm.abort(explain(error, f"rank {comm.rank}: "))
+        raise
+    if comm.rank == 0:
+        _print(config, run_folder, result, as_json)
+    return 130 if result.reason == "interrupted" else 0
+
+
+def _train(
+    config: Config, folder: RunFolder, comm: Communicator, workers: int | None, resume: bool, limits: Limits
+) -> Result:
+    past = read_metrics(folder.metrics) if resume and folder.metrics.exists() else []
+    title = f"fastpong {__version__} · preset {config.preset} · run {folder.path}"
+    progress = make_progress(title, past) if comm.rank == 0 else NoProgress()
+    try:
+        return train(config, folder, progress, comm=comm, workers=workers, resume=resume, limits=limits)
+    except FastpongError as error:
+        goes_on = folder.checkpoints() and not isinstance(error, UsageError)
+        hint = f"; go on with: fastpong train --run {folder.path} --resume" if goes_on else ""
+        raise type(error)(f"{error}{hint}") from error.__cause__
+    finally:
+        progress.close()
+
+
+def _print(config: Config, folder: RunFolder, result: Result, as_json: bool) -> None:
+    summary: dict[str, Any] = {"reason": result.reason, "run": str(folder.path), **result.metrics, "best": result.best}
+    if as_json:
+        print(json.dumps(summary))
+        return
+    why = {
+        "target": f"the target of {config.target_score:g} is reached",
+        "steps": "the limit of steps is reached",
+        "minutes": "the time is up",
+        "interrupted": "interrupted",
+    }[result.reason]
+    score = "no game finished" if summary["score"] is None else f"score {summary['score']:.2f}"
+    print(f"stopped, {why}: {score} after {summary['steps']:,} steps; all is saved in {folder.path}")
+    if best := result.best:
+        print(
+            f"best.npz, the weights after {best['steps']:,} steps: mean score {best['mean']:.2f} "
+            f"(95 % confidence {best['ci95_low']:.2f} … {best['ci95_high']:.2f}) over {best['games']} fresh games"
+        )
+
+
+def _on_root(comm: Communicator, work: Callable[[], T]) -> T:
+    """Let rank 0 do something, and give its result, or its error, to all ranks."""
+    outcome: T | FastpongError | None = None
+    if comm.rank == 0:
+        try:
+            outcome = work()
+        except FastpongError as error:
+            outcome = error
+    outcome = comm.broadcast(outcome)
+    if isinstance(outcome, FastpongError):
+        raise outcome
+    return cast(T, outcome)

@@ -1,0 +1,88 @@
+"""The emulators of one process: how one is made, and how envs share the first until each has its own."""
+
+from typing import NamedTuple
+
+import ale_py
+from ale_py import ALEInterface, ALEState, roms
+
+from fastpong.arrays import U8
+
+MAX_FRAMES = 108_000
+"""Frames after which a game is cut off (half an hour), as in ``ALE/Pong-v5``."""
+
+
+class FirstState(NamedTuple):
+    """How every game begins."""
+
+    state: ALEState
+    screen: U8  # (210, 160) palette indices: the emulator draws none before its next step
+
+
+class EmulatorPool:
+    """The emulators of some envs: at first one, on which the envs take turns; `grow` gives one more env its own.
+
+    Creating an emulator takes 80 ms, in which ALE fills a colour table, and exchanging states 0.1 ms.
+
+    Parameters
+    ----------
+    count : int
+        Number of envs.
+    window : bool
+        Let the emulator show the game in a window; for a single env.
+    """
+
+    def __init__(self, count: int, window: bool):
+        self._shared = new_emulator(window)
+        self._shared.reset_game()
+        self.own: list[ALEInterface | None] = [None] * count if count > 1 else [self._shared]
+        self._states: list[ALEState | None] = [None] * count  # of the envs that take turns
+        # ALE's own noise is never drawn from, and to copy its generator takes twice as long as the rest.
+        self.first = FirstState(self._shared.cloneState(include_rng=False), self._shared.getScreen())
+
+    def swap_in(self, i: int) -> ALEInterface:
+        """Put the shared emulator to the state of env `i`."""
+        self._shared.restoreState(self._states[i])  # type: ignore[arg-type]
+        return self._shared
+
+    def swap_out(self, i: int) -> None:
+        """Keep the state of env `i`, for which the shared emulator was stepped."""
+        self._states[i] = self._shared.cloneState(include_rng=False)
+
+    def save(self, i: int) -> bytes:
+        """State of env `i`'s emulator."""
+        emulator = self.own[i]
+        state = self._states[i] if emulator is None else emulator.cloneState(include_rng=False)
+        assert state is not None
+        return state.serialize()
+
+    def restore(self, i: int, state: ALEState) -> None:
+        """Put env `i` to a state."""
+        emulator = self.own[i]
+        if emulator is None:
+            self._states[i] = state
+        else:
+            emulator.restoreState(state)
+
+    def grow(self) -> None:
+        """Give one more env an emulator of its own."""
+        for i, state in enumerate(self._states):
+            if state is not None:
+                self.own[i] = emulator = new_emulator()
+                emulator.restoreState(state)
+                self._states[i] = None
+                break
+
+
+def new_emulator(window: bool = False) -> ALEInterface:
+    """Return a Pong that steps single frames without noise of its own; it still has to be reset."""
+    ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    emulator = ALEInterface()
+    emulator.setBool("display_screen", window)
+    emulator.setInt("random_seed", 0)  # unused without sticky actions
+    emulator.setInt("frame_skip", 1)
+    emulator.setFloat("repeat_action_probability", 0.0)
+    emulator.setInt("max_num_frames_per_episode", MAX_FRAMES)
+    rom = roms.get_rom_path("pong")
+    assert rom is not None  # it is part of the ale-py package
+    emulator.loadROM(rom)
+    return emulator

@@ -1,0 +1,90 @@
+"""Spin barrier for two threads inside compiled code; a barrier in Python costs many times more.
+
+A wait is some microseconds, for which a thread that sleeps would not wake up in time; if it takes longer, the thread
+yields its core.
+"""
+
+import time
+from typing import Any
+
+import numpy as np
+from llvmlite import binding
+from numba import types
+from numba.extending import intrinsic
+
+from fastpong.arrays import I64
+from fastpong.kernels.compile.jit import kernel
+from fastpong.kernels.compile.simd import PLAIN
+
+PEER_FAILED = np.iinfo(np.int64).max
+"""What a thread publishes that will not arrive any more."""
+
+BOTH = 2
+"""The id of a thread that does the work of both, and waits for nobody."""
+
+_SPINS = 2000  # about 10 µs
+
+
+def _atomic(load: bool) -> Any:
+    """Make ``poll(progress, thread)`` or ``publish(progress, thread, number)``; a row of `progress` is a cache line."""
+
+    def address(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, values[0])
+        return builder.gep(view.data, [builder.mul(values[1], builder.extract_value(view.shape, 1))])
+
+    def poll(typing: Any, progress: Any, thread: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            return builder.load_atomic(address(context, builder, signature, values), "acquire", 8)
+
+        return types.int64(progress, types.int64), code
+
+    def publish(typing: Any, progress: Any, thread: Any, number: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            builder.store_atomic(values[2], address(context, builder, signature, values), "release", 8)
+            return context.get_dummy_value()
+
+        return types.void(progress, types.int64, types.int64), code
+
+    def plain_poll(progress: I64, thread: int) -> int:
+        return int(progress[thread, 0])
+
+    def plain_publish(progress: I64, thread: int, number: int) -> None:
+        progress[thread, 0] = number
+
+    if PLAIN:
+        return plain_poll if load else plain_publish
+    return intrinsic(poll if load else publish)
+
+
+def _make_yield() -> Any:
+    """Return a function that yields the core, or does nothing where the system has none for that."""
+    if PLAIN:
+        return lambda: time.sleep(0)
+    if binding.address_of_symbol("sched_yield"):
+        return types.ExternalFunction("sched_yield", types.int32())
+    return kernel(lambda: 0)
+
+
+_poll, _publish, _yield_core = _atomic(load=True), _atomic(load=False), _make_yield()
+
+
+@kernel
+def arrive(
+    progress: I64,  # (2, 8) 0 at first; column 0 holds how often each thread has arrived
+    thread: int,  # 0 or 1: this thread; BOTH: there is no other
+    number: int,  # of this arrival, from 1 on
+) -> bool:
+    """Wait until the other thread has arrived; False if it failed. Both can read after it what either wrote before."""
+    if thread == BOTH:
+        return True
+    _publish(progress, thread, number)
+    spins = 0
+    while True:
+        other = _poll(progress, 1 - thread)
+        if other == PEER_FAILED:
+            return False
+        if other >= number:
+            return True
+        spins += 1
+        if spins > _SPINS:
+            _yield_core()

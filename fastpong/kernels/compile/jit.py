@@ -1,0 +1,78 @@
+"""How a kernel is compiled, and matrices that begin at cache lines.
+
+`kernel` keeps IEEE order: sums are taken in the order that is written. `reassociated` lets LLVM reorder float sums and
+fuse multiply-adds, which a vectorised dot product needs; nothing else of "fast math" is allowed, so infinities and NaN
+stay what they are. `inlined` is `kernel` for functions that only large kernels call.
+
+Compiled kernels are kept in `cache.cache_folder`, or where else Numba finds a place. Where none can be written (a
+read-only install without a home) every start compiles again; `fastpong doctor` tells.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+from numba import njit
+
+from fastpong.arrays import F32
+from fastpong.kernels.compile.cache import cache_folder
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_FOLDER = cache_folder()
+_NUMBA: Any = numba.config
+
+
+def _compiled(function: F, fastmath: bool | set[str], inline: str = "never") -> F:
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "inline": inline}
+    before = _NUMBA.CACHE_DIR
+    _NUMBA.CACHE_DIR = _FOLDER  # Numba asks for it here and now; what others compile is kept where it was
+    try:
+        return cast(F, njit(cache=True, **options)(function))
+    except RuntimeError as error:
+        if "no locator" not in str(error):
+            raise
+        return cast(F, njit(**options)(function))
+    finally:
+        _NUMBA.CACHE_DIR = before
+
+
+def kernel(function: F) -> F:
+    """Compile with strict IEEE arithmetic."""
+    return _compiled(function, False)
+
+
+def reassociated(function: F) -> F:
+    """Compile with reordered float sums and fused multiply-adds."""
+    return _compiled(function, {"reassoc", "contract", "nsz"})
+
+
+def inlined(function: F) -> F:
+    """Compile with strict IEEE arithmetic, into the caller: to link many kernels once more takes seconds."""
+    return _compiled(function, False, "always")
+
+
+LINE = 64
+"""Bytes of a cache line, and of the longest vectors. A vector that lies across two lines is read in two steps, and
+NumPy and Numba place arrays at multiples of 16 and 32 bytes."""
+
+_SLACK = LINE // 4 - 1  # floats that it may take to come to the next line
+
+
+@kernel
+def new_matrix(
+    rows: Any,
+    columns: Any,
+) -> F32:
+    """Return a matrix float32 (rows, columns) that begins at a cache line; its numbers are not set."""
+    buffer = np.empty(rows * columns + _SLACK, np.float32)
+    first = -buffer.ctypes.data % LINE // 4
+    return buffer[first : first + rows * columns].reshape(rows, columns)
+
+
+def zeros(size: int) -> F32:
+    """Return zeros float32 (size,) that begin at a cache line."""
+    buffer = np.zeros(size + _SLACK, np.float32)
+    first = -buffer.ctypes.data % LINE // 4
+    return buffer[first : first + size]

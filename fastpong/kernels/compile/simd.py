@@ -1,0 +1,152 @@
+"""Vectors of 16 numbers as LLVM code: the parts of the generated functions in `tiles.py` and `gathers.py`.
+
+LLVM maps such a vector to what the processor has: one register with AVX-512, two with AVX2.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+from llvmlite import binding, ir
+from numba import types
+from numba.core import cgutils
+from numba.core import config as numba_config
+
+LANES = 16
+"""Numbers in a vector, and channels of a position."""
+
+VECTORS_PER_TILE = 4
+"""Vectors in the row of a tile."""
+
+COLUMNS = VECTORS_PER_TILE * LANES
+"""Columns of a tile: hidden units are a multiple of them."""
+
+
+def _has_avx512() -> bool:
+    """Return whether Numba compiles for AVX-512; it looks in the same two places."""
+    given: str | None = getattr(numba_config, "CPU_FEATURES")  # noqa: B009  (numba's own module is not typed)
+    if given is not None:
+        return "+avx512f" in given.split(",")
+    try:
+        return bool(binding.get_host_cpu_features().get("avx512f"))
+    except RuntimeError:  # LLVM does not know for this kind of processor
+        return False
+
+
+ACCUMULATORS = VECTORS_PER_TILE if _has_avx512() else 1
+"""Vectors of each of four rows of sums that are worked on at once: as many as there are registers for, which are 32 of
+16 numbers with AVX-512, but 16 of 8 with AVX2. Sums that find no register are written to memory and read at each step.
+"""
+
+PLAIN: bool = getattr(numba_config, "DISABLE_JIT")  # noqa: B009  (numba's own module is not typed)
+INT = types.int64
+I64 = ir.IntType(64)
+
+_VECTOR = ir.VectorType(ir.FloatType(), LANES)
+_ORDER = ir.VectorType(ir.IntType(32), LANES)
+_cgutils: Any = cgutils  # not typed
+ZEROS = ir.Constant(_VECTOR, [0.0] * LANES)
+
+
+class Matrix:
+    """Addresses in a contiguous matrix, for generated code."""
+
+    def __init__(self, context: Any, builder: Any, kind: Any, value: Any):
+        view = context.make_array(kind)(context, builder, value)
+        self.builder, self.data, self.width = builder, view.data, builder.extract_value(view.shape, 1)
+
+    def at(self, row: Any, column: Any = None) -> Any:
+        """Address of a number."""
+        index = self.builder.mul(row, self.width)
+        return self.builder.gep(self.data, [index if column is None else self.builder.add(index, column)])
+
+    def below(self, place: Any) -> Any:
+        """Address of the number below that at an address."""
+        return self.builder.gep(place, [self.width])
+
+
+class Numbers:
+    """The numbers of a contiguous array with one axis, for generated code."""
+
+    def __init__(self, context: Any, builder: Any, kind: Any, value: Any):
+        self.builder, self.data = builder, context.make_array(kind)(context, builder, value).data
+        self._extend = builder.sext if getattr(kind.dtype, "signed", True) else builder.zext
+
+    def __getitem__(self, index: Any) -> Any:
+        number = self.builder.load(self.builder.gep(self.data, [index]))
+        return number if number.type == I64 else self._extend(number, I64)
+
+
+def load(builder: Any, place: Any, vectors: int) -> list[Any]:
+    """Load some vectors, one after the other in memory."""
+    places = [builder.gep(place, [I64(i * LANES)]) for i in range(vectors)]
+    return [builder.load(builder.bitcast(p, _VECTOR.as_pointer()), align=4) for p in places]
+
+
+def store(builder: Any, place: Any, values: list[Any]) -> None:
+    """Store some vectors, one after the other in memory."""
+    for i, value in enumerate(values):
+        p = builder.gep(place, [I64(i * LANES)])
+        builder.store(value, builder.bitcast(p, _VECTOR.as_pointer()), align=4)
+
+
+def spread(builder: Any, place: Any, lane: int) -> Any:
+    """Load a float into all lanes."""
+    number, nothing = builder.load(builder.gep(place, [I64(lane)])), ir.Constant(_VECTOR, ir.Undefined)
+    first = builder.insert_element(nothing, number, ir.IntType(32)(0))
+    return builder.shuffle_vector(first, nothing, ir.Constant(_ORDER, [0] * LANES))
+
+
+def fma(builder: Any, a: Any, b: Any, total: Any) -> Any:
+    """Compute a · b + total."""
+    kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
+    return builder.call(builder.module.declare_intrinsic("llvm.fmuladd.v16f32", fnty=kind), [a, b, total])
+
+
+def positive(builder: Any, condition: Any, value: Any) -> Any:
+    """Compute `value` where `condition` > 0, else 0."""
+    return builder.select(builder.fcmp_ordered(">", condition, ZEROS), value, ZEROS)
+
+
+def masked(builder: Any, condition: Any, value: Any) -> Any:
+    """Compute `value` where `condition`, one bit for all lanes, else 0; without a branch."""
+    numbers = ir.VectorType(ir.IntType(32), LANES)
+    nothing = ir.Constant(numbers, ir.Undefined)
+    one = builder.insert_element(nothing, builder.sext(condition, ir.IntType(32)), ir.IntType(32)(0))
+    mask = builder.shuffle_vector(one, nothing, ir.Constant(_ORDER, [0] * LANES))
+    return builder.bitcast(builder.and_(mask, builder.bitcast(value, numbers)), _VECTOR)
+
+
+def sum_lanes(builder: Any, vector_of: Callable[[int], Any], first: int = 0, count: int = LANES) -> Any:
+    """Add up the lanes of 16 vectors: the sum of vector i comes to lane i.
+
+    Pairs of neighbouring lanes are added four times. Each vector is computed (`vector_of(i)`) when it is needed, so
+    that few are alive at once.
+    """
+    if count == 1:
+        return vector_of(first)
+    x, y = (sum_lanes(builder, vector_of, half, count // 2) for half in (first, first + count // 2))
+    pairs = []
+    for start in (0, 1):
+        if count <= 4:
+            # Neighbours, which stay in their quarter of a vector: to put them in order would take more instructions.
+            lanes = [4 * q + k + start for q in range(4) for k in (0, 2, LANES, LANES + 2)]
+        else:
+            # Neighbouring quarters, each of which has a lane for four vectors by now.
+            lanes = [4 * (q + start) + k for q in (0, 2, 4, 6) for k in range(4)]
+        pairs.append(builder.shuffle_vector(x, y, ir.Constant(_ORDER, lanes)))
+    return builder.fadd(*pairs)
+
+
+def loop(builder: Any, start: Any, end: Any) -> AbstractContextManager[Any]:
+    """Repeat what is built inside for the numbers start … end − 1; entering gives the number, and something else."""
+    inside: AbstractContextManager[Any] = _cgutils.for_range_slice(builder, start, end, I64(1), I64)
+    return inside
+
+
+def variables(builder: Any, values: list[Any]) -> list[Any]:
+    """Return places for what changes in a `loop`; LLVM keeps it in registers."""
+    places = [_cgutils.alloca_once(builder, value.type) for value in values]
+    for place, value in zip(places, values, strict=True):
+        builder.store(value, place)
+    return places

@@ -1,0 +1,1 @@
+"""From transitions to new weights: PPO with its critic, and the reference programs' REINFORCE."""

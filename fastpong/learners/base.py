@@ -1,0 +1,75 @@
+"""What a learner is to the trainer, and which one a run has."""
+
+from typing import Any, Protocol
+
+from fastpong.arrays import Arrays
+from fastpong.config import Config
+from fastpong.learners.ppo import PPO
+from fastpong.learners.reinforce import Reinforce
+from fastpong.parallel.comm import Communicator, Serial
+from fastpong.policy import POLICIES, Policy
+from fastpong.rollout.buffer import Rollout
+from fastpong.rollout.episode_stats import EpisodeStats
+
+
+class Learner(Protocol):
+    """Changes the weights of a policy.
+
+    Attributes
+    ----------
+    updates : int
+        Steps of the optimiser so far.
+    statistics : dict
+        Of the last batch, by the names of the metrics.
+    synchronise_every : int
+        Steps of all envs after which ranks synchronise their episode statistics.
+    """
+
+    updates: int
+    statistics: dict[str, float | str | None]
+    synchronise_every: int
+
+    def due(self, rollout: Rollout, stats: EpisodeStats) -> bool:
+        """Whether there is enough to learn from; the same on all ranks."""
+
+    def learn(self, rollout: Rollout, stats: EpisodeStats) -> None:
+        """Change the weights, and release the rows that were learned from."""
+
+    def reached(self, target: float, stats: EpisodeStats) -> bool:
+        """Whether the agent is as good as the target score asks for; the same on all ranks."""
+
+    def exploring_starts(self, steps: int) -> float:
+        """Share of the points that begin with the paddle held, after so many steps."""
+
+    def begin_late_phase(self, steps: int) -> None:
+        """Begin the late phase, if there is one, as if the agent had come to win most points after so many steps."""
+
+    def close(self) -> None:
+        """Stop the threads."""
+
+    def state(self) -> Arrays:
+        """Everything but the weights, by name."""
+
+    def load_state(self, arrays: Arrays) -> None:
+        """Continue from a `state`."""
+
+
+_LEARNERS: dict[str, Any] = {"ppo": PPO, "reinforce": Reinforce}  # which take the policy of `POLICIES`
+
+
+def make_agent(config: Config, comm: Communicator | None = None, envs: range | None = None) -> tuple[Policy, Learner]:
+    """Return the policy of a run and what changes its weights, for one rank.
+
+    Parameters
+    ----------
+    config : Config
+        Names the algorithm.
+    comm : Communicator, optional
+        Who learns together.
+    envs : range, optional
+        The envs of this rank; all of them by default.
+    """
+    envs = range(config.num_envs) if envs is None else envs
+    policy = POLICIES[config.algorithm](config, envs.start)
+    learner: Learner = _LEARNERS[config.algorithm](config, policy, comm or Serial(), envs)
+    return policy, learner

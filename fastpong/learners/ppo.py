@@ -1,0 +1,206 @@
+"""PPO: clipped policy gradients on the convolutional network, with a value output, a late critic, and Adam."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fastpong.arrays import F32, I64, Arrays, Bool
+from fastpong.config import Config
+from fastpong.kernels import returns
+from fastpong.kernels.structs import Loss, Transitions
+from fastpong.learners.critic import Critic
+from fastpong.learners.schedule import Schedule
+from fastpong.learners.updater import Epochs, Samples, TwoThreads, Updater
+from fastpong.noise import SHUFFLE, stream_key
+from fastpong.parallel.comm import Communicator
+from fastpong.policy import ConvPolicy
+from fastpong.rollout.buffer import Rollout
+from fastpong.rollout.episode_stats import EpisodeStats
+from fastpong.rollout.returns import normalized
+
+VALUE_COEF = 0.5
+"""Coefficient of half the squared error of the value."""
+
+_STOP = 2.0  # times `target_kl`: an epoch that moves the policy further is the last one (as SB3's early stop)
+
+
+class _Batch(NamedTuple):
+    """What a batch holds, (rows, envs) each; `samples` lists its steps, and the ones after it for their values."""
+
+    samples: Samples
+    learnable: Bool  # whether the policy chose the action, and not an exploring start
+    advantages: F32  # normalized
+    returns: F32  # what the value should have been
+
+
+class PPO:
+    """Goes over every `batch_size` steps several times, in minibatches. See `fastpong.learners.base.Learner`.
+
+    Parameters
+    ----------
+    config : Config
+        Uses the groups ``learner``, ``ppo``, ``late`` and ``starts``.
+    policy : ConvPolicy
+        The weights to change; it has a value output.
+    comm : Communicator
+        Who learns together.
+    envs : range
+        The envs of this rank.
+
+    Attributes
+    ----------
+    schedule : Schedule
+        Learning rate, coefficients and phase.
+    statistics : dict
+        Of the last batch, see `fastpong.training.metrics`.
+    """
+
+    synchronise_every = 16
+
+    def __init__(self, config: Config, policy: ConvPolicy, comm: Communicator, envs: range):
+        self.config, self.policy, self._comm, self._envs = config, policy, comm, envs
+        self._threads = TwoThreads(comm)
+        self._updater = Updater(policy.net, comm, self._threads)
+        self._critic = Critic(config, comm, envs, self._threads) if config.critic_replay_batches else None
+        self.schedule = Schedule(config)
+        self.statistics: dict[str, float | str | None] = {}
+
+    @property
+    def updates(self) -> int:
+        """Steps of the optimiser so far."""
+        return self._updater.updates
+
+    def due(self, rollout: Rollout, stats: EpisodeStats) -> bool:
+        """Whether all new rows but the last, which has no outcome yet, make a batch."""
+        return rollout.rows - int(rollout.first_unused[0]) > self.config.rollout_steps
+
+    def reached(self, target: float, stats: EpisodeStats) -> bool:
+        """Whether the score is at the target."""
+        return stats.reached(target)
+
+    def exploring_starts(self, steps: int) -> float:
+        """See `Schedule.exploring_starts`."""
+        return self.schedule.exploring_starts(steps)
+
+    def begin_late_phase(self, steps: int) -> None:
+        """See `Schedule.begin_late_phase`."""
+        self.schedule.begin_late_phase(steps)
+
+    def learn(self, rollout: Rollout, stats: EpisodeStats) -> None:
+        """Learn from all new rows but the last, whose value stands for what comes after them."""
+        c, steps, schedule = self.config, stats.steps, self.schedule
+        begin, end = int(rollout.first_unused[0]), rollout.rows - 1
+        batch = self._prepare(rollout, begin, end, schedule.gamma(steps))
+        epochs, count = self._run_epochs(rollout, batch, begin, steps)
+        sums = self._summarise(rollout, batch, begin, epochs, count, steps)
+        keep = 0
+        if self._critic and schedule.late_since is not None:
+            keep = c.critic_replay_batches * c.rollout_steps
+            rate = c.learning_rate * schedule.anneal_factor(steps)
+            self.statistics["critic_explained_variance"] = self._critic.learn(rollout, schedule.gamma(steps), rate)
+        rollout.release(end, keep)
+        schedule.adapt(steps, int(sums["won"]), int(sums["lost"]), sums["kl"])
+        # Sampled actions differ from the likeliest one even where that is known to be better: without growing logits
+        # the entropy stays at a third of its greatest value, whatever the coefficient of its bonus.
+        self.policy.scale_logits(schedule.logit_factor(steps, sums["entropy"]))
+
+    def _prepare(self, rollout: Rollout, begin: int, end: int, gamma: float) -> _Batch:
+        """Compute advantages (GAE) and returns of the rows begin … end − 1, and list their distinct patches."""
+        c, arrays, envs = self.config, rollout.arrays, rollout.num_envs
+        samples = Samples(rollout.inputs, np.arange(begin * envs, (end + 1) * envs), self._threads)
+        values, gae_lambda = arrays.values[begin : end + 1], c.gae_lambda
+        if self._critic and self._critic.ready:
+            values, gae_lambda = self._critic.values(samples).reshape(-1, envs), self._critic.LAMBDA
+        advantages, targets = (np.zeros((end - begin, envs), np.float32) for _ in range(2))
+        returns.advantages_of(
+            arrays.rewards[begin:end], arrays.ended[begin:end], values, gamma, gae_lambda, c.return_lambda,
+            advantages, targets,
+        )  # fmt: skip
+        learnable: Bool = arrays.forced[begin:end] == 0
+        advantages[learnable] = normalized(advantages[learnable], self._comm)
+        return _Batch(samples, learnable, advantages, targets)
+
+    def _run_epochs(self, rollout: Rollout, batch: _Batch, begin: int, steps: int) -> tuple[Epochs, int]:
+        """Go over a batch, in orders that are the same on all ranks; return how often."""
+        c, arrays, schedule = self.config, rollout.arrays, self.schedule
+        rows = slice(begin, begin + len(batch.learnable))
+        transitions = Transitions(
+            arrays.actions[rows].reshape(-1), arrays.log_probs[rows].reshape(-1), batch.advantages.reshape(-1),
+            batch.returns.reshape(-1),
+        )  # fmt: skip
+        loss = Loss(c.clip_low, c.clip_high, schedule.entropy_coef(steps), VALUE_COEF, 0.0)
+        epochs = Epochs(
+            batch.samples, transitions, loss, self._sample_ids(batch.learnable), c.minibatch_size, c.hidden_units
+        )  # fmt: skip
+        # Keyed by the number of updates, so that a resumed run draws the same minibatches.
+        rng = np.random.default_rng([stream_key(c.seed, SHUFFLE), self.updates])
+        learned, total_kl = self._sum_of(float(np.sum(batch.learnable))), 0.0
+        size, rate = batch.learnable.shape[0] * c.num_envs, schedule.learning_rate(steps)
+        count = 0
+        while count < c.update_epochs:
+            self._updater.run(epochs.shuffled(rng.permutation(size)), rate)
+            count += 1
+            before, total_kl = total_kl, self._sum_of(float(epochs.statistics[0, 1] + epochs.statistics[1, 1]))
+            # Now and then noise moves a policy with large logits too far, and further with every epoch.
+            if schedule.target_kl and total_kl - before > _STOP * schedule.target_kl * learned:
+                break
+        return epochs, count
+
+    def _sample_ids(self, learnable: Bool) -> I64:
+        """Return for each step of the batch, of all ranks, its index among the listed samples, or −1."""
+        ids = np.full((len(learnable), self.config.num_envs), -1, np.int64)
+        own = slice(self._envs.start, self._envs.stop)
+        ids[:, own] = np.where(learnable, np.arange(learnable.size).reshape(learnable.shape), -1)
+        return ids.reshape(-1)
+
+    def _summarise(
+        self, rollout: Rollout, batch: _Batch, begin: int, epochs: Epochs, count: int, steps: int
+    ) -> dict[str, float]:
+        """Set the statistics of a batch that was gone over `count` times; return sums over all ranks, and means."""
+        goals = batch.returns[batch.learnable].astype(np.float64)
+        rewards = rollout.arrays.rewards[begin : begin + len(batch.learnable)]
+        own = {
+            **dict(zip(("entropy", "kl", "clipped", "error"), epochs.statistics.sum(0), strict=True)),
+            "goals": goals.sum(), "squares": np.square(goals).sum(), "samples": float(goals.size),
+            "won": float(np.sum(rewards > 0)), "lost": float(np.sum(rewards < 0)),
+        }  # fmt: skip
+        array = np.array(list(own.values()))
+        self._comm.allreduce(array)
+        array[:4] /= count
+        array[:6] /= max(1.0, array[6])
+        sums = dict(zip(own, array.tolist(), strict=True))
+        variance = sums["squares"] - sums["goals"] ** 2
+        self.statistics = {
+            "phase": self.schedule.phase,
+            "entropy": sums["entropy"],
+            "approx_kl": sums["kl"],
+            "clip_fraction": sums["clipped"],
+            "explained_variance": 1.0 - sums["error"] / variance if variance > 0 else 0.0,
+            "critic_explained_variance": None,
+            "learning_rate": self.schedule.learning_rate(steps),
+            "gamma": self.schedule.gamma(steps),
+            "entropy_coef": self.schedule.entropy_coef(steps),
+        }
+        return sums
+
+    def _sum_of(self, number: float) -> float:
+        """Return the sum of a number over the ranks."""
+        sums = np.array([number])
+        self._comm.allreduce(sums)
+        return float(sums[0])
+
+    def close(self) -> None:
+        """Stop the threads."""
+        self._threads.close()
+
+    def state(self) -> Arrays:
+        """See `Learner`."""
+        critic = self._critic.state() if self._critic else {}
+        return {**self._updater.state(), **self.schedule.state(), **critic}
+
+    def load_state(self, arrays: Arrays) -> None:
+        """See `Learner`."""
+        self._updater.load_state(arrays)
+        self.schedule.load_state(arrays)
+        if self._critic:
+            self._critic.load_state(arrays)

@@ -1,0 +1,133 @@
+"""What changes over a run of PPO: annealing, the learning rate that a KL divergence allows, and the late phase."""
+
+from collections import deque
+
+import numpy as np
+
+from fastpong.arrays import Arrays
+from fastpong.config import Config
+
+POINTS = 1000
+"""How many of the latest points tell how well the agent plays."""
+
+_KL_EXPONENT, _MAX_CHANGE = 0.3, 1.1  # of the controller, and the largest factor by which a batch changes the rate
+
+
+class Schedule:
+    """Sets the learning rate, the coefficients and the phase of a run, batch by batch.
+
+    Learning rate and entropy coefficient are annealed in a line over `anneal_steps`, or longer if the late phase begins
+    late. It begins once the agent wins most points: then the logits grow with every batch until the policy's entropy is
+    at a level that is annealed as well. Growing before that keeps a run from finding out how to attack, and an entropy
+    near 0 from getting any better. The larger the logits, the further a step of the optimiser moves the policy: the
+    learning rate is reduced, as long as it has to be, so that a batch changes the policy by no more than `target_kl`
+    (as TorchRL's KL-adaptive rate).
+
+    Parameters
+    ----------
+    config : Config
+        Uses the groups ``ppo``, ``late`` and ``starts``.
+
+    Attributes
+    ----------
+    rate : float
+        What the divergence allows as learning rate at present.
+    late_since : int or None
+        Steps of the run after which the late phase began.
+    """
+
+    def __init__(self, config: Config):
+        self._config = config
+        self._outcomes: deque[tuple[int, int]] = deque()  # points won and lost in each of the latest batches
+        self.rate = config.learning_rate
+        self.late_since: int | None = None
+
+    @property
+    def phase(self) -> str:
+        """``early`` or ``late``."""
+        return "early" if self.late_since is None else "late"
+
+    def anneal_factor(self, steps: int) -> float:
+        """Return the linear decay factor after so many steps, from 1 to `anneal_floor`."""
+        c = self._config
+        # A run whose late phase begins late needs some time after that as well.
+        end = max(c.anneal_steps, (self.late_since or 0) + c.late_anneal_steps)
+        return max(c.anneal_floor, 1.0 - steps / end)
+
+    def learning_rate(self, steps: int) -> float:
+        """Return Adam's step size for the batch that ends after `steps` steps."""
+        return min(self.rate, self._config.learning_rate * self.anneal_factor(steps))
+
+    def gamma(self, steps: int) -> float:
+        """Return the discount factor: a new agent learns from what comes soon, a good one has to look further.
+
+        As in François-Lavet et al., "How to discount deep reinforcement learning", 2015.
+        """
+        c = self._config
+        return c.gamma_end + (c.gamma - c.gamma_end) * self.anneal_factor(steps)
+
+    def entropy_coef(self, steps: int) -> float:
+        """Return the coefficient of the entropy bonus."""
+        return self._config.entropy_coef * self.anneal_factor(steps)
+
+    def exploring_starts(self, steps: int) -> float:
+        """Return the share of points that begin with the paddle held."""
+        return max(0.0, 1.0 - steps / self._config.exploring_start_until)
+
+    @property
+    def target_kl(self) -> float:
+        """The KL divergence that a batch may cause, in nats; 0: any."""
+        c = self._config
+        return c.target_kl_late if c.target_kl_late and self.late_since is not None else c.target_kl
+
+    def logit_factor(self, steps: int, entropy: float) -> float:
+        """Return the factor by which the logits grow after a batch in which the policy had this entropy, in nats."""
+        c = self._config
+        grows = self.late_since is not None and entropy > c.logit_growth_entropy * self.anneal_factor(steps)
+        return 1.0 + c.logit_growth if grows else 1.0
+
+    def adapt(self, steps: int, won: int, lost: int, kl: float) -> None:
+        """Take note of a batch that ended after `steps` steps.
+
+        Parameters
+        ----------
+        steps : int
+            Steps of the run.
+        won, lost : int
+            Points won and lost in the batch.
+        kl : float
+            KL divergence that it caused, in nats.
+        """
+        c = self._config
+        self._outcomes.append((won, lost))
+        while sum(map(sum, self._outcomes)) - sum(self._outcomes[0]) >= POINTS:
+            self._outcomes.popleft()
+        if self.late_since is None and (self._win_rate() >= c.late_win_rate or steps >= c.late_by_step):
+            self.late_since = steps
+        if self.target_kl and kl > 0.0:
+            factor = min(_MAX_CHANGE, max(1.0 / _MAX_CHANGE, (self.target_kl / kl) ** _KL_EXPONENT))
+            self.rate = min(c.learning_rate, self.learning_rate(steps) * factor)
+
+    def begin_late_phase(self, steps: int) -> None:
+        """Begin the late phase whatever the agent wins."""
+        self.late_since = steps
+
+    def _win_rate(self) -> float:
+        """Return the share of the latest points that were won, 0 while there are too few."""
+        points = sum(map(sum, self._outcomes))
+        return sum(won for won, _ in self._outcomes) / points if points >= POINTS else 0.0
+
+    def state(self) -> Arrays:
+        """Everything, as arrays by name."""
+        return {
+            "schedule_outcomes": np.array(self._outcomes, np.int64).reshape(-1, 2),
+            "schedule_late_since": np.array(-1 if self.late_since is None else self.late_since),
+            "schedule_rate": np.array(self.rate),
+        }
+
+    def load_state(self, arrays: Arrays) -> None:
+        """Continue from a `state`."""
+        self._outcomes = deque((int(won), int(lost)) for won, lost in arrays["schedule_outcomes"])
+        late_since = int(arrays["schedule_late_since"])
+        self.late_since = None if late_since < 0 else late_since
+        self.rate = float(arrays["schedule_rate"])

@@ -1,0 +1,70 @@
+"""The cores that this process may use, and the rank that an MPI launcher gives it."""
+
+import os
+from contextlib import AbstractContextManager
+
+STEPS = 2
+"""Steps of all envs for which the parent stays on a core: to change it takes 50 µs."""
+
+
+def allowed_cores() -> set[int]:
+    """Return the numbers of the cores that this process may run on."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+
+
+def usable_cores() -> int:
+    """Cores that this process may run on."""
+    return len(allowed_cores())
+
+
+class CoreRotation(AbstractContextManager[None, None]):
+    """Keeps the calling thread on one core, and after some steps on another one: ``with rotation:`` around each step.
+
+    Where each core has an env subprocess, what the parent computes takes time from one of them. Taken from the same
+    one each time, that one would fall behind, and the others would wait for it at the next step; docs/performance.md
+    has the gain. With two groups of envs in flight none waits within so few steps. Linux only; elsewhere, and where
+    there are cores to spare, this does nothing.
+
+    Parameters
+    ----------
+    workers : int
+        Env subprocesses.
+    """
+
+    def __init__(self, workers: int):
+        self._cores = allowed_cores()
+        spare = len(self._cores) > workers or not hasattr(os, "sched_setaffinity")
+        self._order = [] if spare or len(self._cores) == 1 else sorted(self._cores)
+        self._steps = 0
+
+    def __enter__(self) -> None:
+        if self._order:
+            self._set({self._order[self._steps // STEPS % len(self._order)]})
+            self._steps += 1
+
+    def __exit__(self, *_: object) -> None:
+        # From here on it may run anywhere, and so may the threads that it starts.
+        if self._order:
+            self._set(self._cores)
+
+    def _set(self, cores: set[int]) -> None:
+        try:
+            os.sched_setaffinity(0, cores)
+        except OSError:  # some were taken away meanwhile
+            self._order = []
+
+
+LAUNCHERS = (
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),  # Open MPI
+    ("PMI_RANK", "PMI_SIZE"),  # MPICH, Intel MPI, and Slurm's srun with PMI
+    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),  # MVAPICH2
+)
+"""The variables in which MPI launchers give rank and number of ranks."""
+
+
+def launched() -> tuple[int, int]:
+    """Return rank and number of ranks as the launcher gives them; (0, 1) without a launcher."""
+    for rank, size in LAUNCHERS:
+        if rank in os.environ and size in os.environ:
+            return int(os.environ[rank]), int(os.environ[size])
+    return 0, 1

@@ -1,0 +1,104 @@
+"""Ranks that an MPI launcher started. The only module that loads mpi4py, and only under such a launcher."""
+
+import sys
+import time
+from typing import Any, NoReturn
+
+import numpy.typing as npt
+
+from fastpong.errors import RanksError, UsageError
+from fastpong.parallel.comm import Communicator, Serial
+from fastpong.parallel.machine import allowed_cores, launched
+
+
+class Mpi:
+    """Processes started by ``mpiexec``. See `Communicator`."""
+
+    def __init__(self) -> None:
+        from mpi4py import MPI
+
+        self._mpi, self._world = MPI, MPI.COMM_WORLD
+        self.rank, self.size = self._world.Get_rank(), self._world.Get_size()
+        here = self._world.Split_type(MPI.COMM_TYPE_SHARED)
+        mine = allowed_cores()
+        self.local_size = sum(bool(mine & other) for other in here.allgather(mine))
+        here.Free()
+        self.seconds = 0.0
+
+    def allreduce(self, array: npt.NDArray[Any]) -> None:
+        """See `Communicator`."""
+        began = time.perf_counter()
+        self._world.Allreduce(self._mpi.IN_PLACE, array)
+        self.seconds += time.perf_counter() - began
+
+    def allgather(self, value: Any) -> list[Any]:
+        """See `Communicator`."""
+        began = time.perf_counter()
+        values: list[Any] = self._world.allgather(value)
+        self.seconds += time.perf_counter() - began
+        return values
+
+    def gather(self, value: Any) -> list[Any] | None:
+        """See `Communicator`."""
+        began = time.perf_counter()
+        values: list[Any] | None = self._world.gather(value)
+        self.seconds += time.perf_counter() - began
+        return values
+
+    def broadcast(self, value: Any) -> Any:
+        """See `Communicator`."""
+        began = time.perf_counter()
+        value = self._world.bcast(value)
+        self.seconds += time.perf_counter() - began
+        return value
+
+    def barrier(self) -> None:
+        """See `Communicator`; a plain barrier would spin."""
+        request = self._world.Ibarrier()
+        while not request.Test():
+            time.sleep(0.02)
+
+    def abort(self, code: int) -> NoReturn:
+        """See `Communicator`."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        time.sleep(0.5)  # the launcher kills the ranks at once, and loses what it has not read yet
+        self._world.Abort(code)
+        raise AssertionError("MPI_Abort does not return")
+
+
+def connect(mpi: bool = True) -> Communicator:
+    """Return the communicator of this run: `Mpi` if a launcher started several processes, else `Serial`.
+
+    Raises
+    ------
+    UsageError
+        If a launcher started several and `mpi` is false: each of them would do the same work and overwrite the
+        others' files.
+    RanksError
+        If mpi4py or the MPI library is missing, or is not the one of the launcher. Every rank gets it; only rank 0
+        should report it.
+    """
+    _, size = launched()
+    if size == 1:
+        return Serial()
+    if not mpi:
+        raise UsageError(f"the launcher started {size} processes, but with --no-mpi each would train alone: drop one")
+    try:
+        import mpi4py  # noqa: F401
+    except ImportError:
+        raise RanksError(
+            f"the launcher started {size} processes, but mpi4py is not installed: pip install 'fastpong[mpi]'"
+        ) from None
+    try:
+        comm = Mpi()
+    except (ImportError, RuntimeError) as error:
+        detail = str(error).splitlines()[0]
+        message = f"mpi4py finds no MPI library ({detail}): install the launcher's, or pip install mpich"
+        raise RanksError(message) from None
+    if comm.size != size:
+        raise RanksError(
+            f"the launcher started {size} processes, but MPI sees {comm.size}: mpiexec and mpi4py belong to "
+            "different MPI libraries; use the mpiexec of the library that mpi4py loads"
+        )
+    return comm

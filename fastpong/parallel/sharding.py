@@ -1,0 +1,54 @@
+"""The state of a run, cut into the parts that belong to the envs of each rank, and joined again."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastpong.arrays import I64, U8, Arrays
+
+Layout = Mapping[str, int | str | None]
+"""For each array of a state: which axis counts envs; or, if it holds pieces of different length one after the other,
+those of env 0 first, the name of the array that holds their lengths; or None, if it does not belong to single envs."""
+
+
+def cut(arrays: Arrays, layout: Layout, envs: range) -> Arrays:
+    """Return the part of a state that belongs to some consecutive envs."""
+    part = {}
+    for name, kind in layout.items():
+        array = arrays[name]
+        if isinstance(kind, int):
+            array = np.take(array, envs, axis=kind)
+        elif isinstance(kind, str):
+            ends = np.concatenate([[0], np.cumsum(_per_env(arrays[kind], layout[kind]))])
+            array = array[ends[envs.start] : ends[envs.stop]]
+        part[name] = array
+    return part
+
+
+def join(parts: Sequence[Arrays], layout: Layout) -> Arrays:
+    """Return the state of all envs from its parts, in the order of envs."""
+    return {
+        name: parts[0][name]
+        if kind is None
+        else np.concatenate([part[name] for part in parts], axis=kind if isinstance(kind, int) else 0)
+        for name, kind in layout.items()
+    }
+
+
+def join_bytes(parts: Sequence[bytes], name: str, sizes: str) -> Arrays:
+    """Return the bytes of all envs in one array `name`, and their lengths in an array `sizes`."""
+    return {name: np.frombuffer(b"".join(parts), np.uint8), sizes: np.array([len(part) for part in parts], np.int64)}
+
+
+def split_bytes(array: U8, sizes: I64) -> list[bytes]:
+    """Return the bytes of each env."""
+    ends = np.cumsum(sizes).tolist()
+    return [array[end - size : end].tobytes() for end, size in zip(ends, sizes.tolist(), strict=True)]
+
+
+def _per_env(lengths: npt.NDArray[Any], axis: int | str | None) -> I64:
+    assert isinstance(axis, int)
+    totals: I64 = np.moveaxis(lengths, axis, 0).reshape(lengths.shape[axis], -1).sum(axis=1)
+    return totals

@@ -1,0 +1,231 @@
+"""Rollout buffer: transitions of all envs that no update has used yet, one row per step of all envs."""
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from fastpong.arrays import I64, Arrays
+from fastpong.config import Config
+from fastpong.kernels.preprocess import PIXELS, LastImages, Observation, record_changes, record_strips
+from fastpong.kernels.structs import Inputs, RolloutArrays
+from fastpong.parallel.sharding import Layout, join
+
+_COLUMNS: dict[str, type[np.generic]] = {
+    "offsets": np.int64, "lengths": np.int64, "steps_since_reset": np.int64, "forced": np.int16, "actions": np.uint8,
+    "log_probs": np.float32, "values": np.float32, "rewards": np.int8, "ended": np.int8,
+}  # fmt: skip
+_SAVED = tuple(name for name in _COLUMNS if name != "offsets")  # these follow from the lengths
+
+LAYOUT: Layout = {
+    **{name: 1 for name in _SAVED},
+    "images": "lengths", "first_unused": 0, "last_pixels": "last_counts", "last_counts": 0,
+}  # fmt: skip
+"""Of the arrays of a state, see `fastpong.parallel.sharding`."""
+
+_FIRST_ROWS = 256  # of the buffer, which grows as needed
+
+
+class Encoder(Protocol):
+    """How an image is written down in the list of all images.
+
+    Attributes
+    ----------
+    dtype : type
+        Of the numbers in the list.
+    """
+
+    dtype: Any
+
+    def record(
+        self, observation: Observation, rows: I64, members: I64, arrays: RolloutArrays, first: int, images: Any, at: int
+    ) -> int:
+        """Write the images of some envs from `at` on, and their outcomes; return the end; see `preprocess`."""
+
+    def state(self) -> Arrays:
+        """Return what the next image needs of the last one: ``last_pixels`` and ``last_counts``."""
+
+    def load_state(self, arrays: Arrays) -> None:
+        """Continue from a `state`."""
+
+
+class Strips:
+    """Vertical strips of set pixels: see `preprocess.find_strips`."""
+
+    dtype: Any = np.int32
+
+    def __init__(self, num_envs: int):
+        self._num_envs = num_envs
+
+    def record(
+        self, observation: Observation, rows: I64, members: I64, arrays: RolloutArrays, first: int, images: Any, at: int
+    ) -> int:
+        """See `Encoder`."""
+        return record_strips(observation, rows, members, arrays, first, self._num_envs, images, at)
+
+    def state(self) -> Arrays:
+        """Nothing: an image does not depend on the one before."""
+        return {"last_pixels": np.zeros(0, np.int16), "last_counts": np.zeros(self._num_envs, np.int64)}
+
+    def load_state(self, arrays: Arrays) -> None:
+        """No-op."""
+
+
+class Changes:
+    """Pixels that changed since the image before: see `preprocess.record_changes`."""
+
+    dtype: Any = np.int16
+
+    def __init__(self, num_envs: int):
+        self._last = LastImages(np.zeros((num_envs, PIXELS), np.int16), np.zeros(num_envs, np.int64))
+
+    def record(
+        self, observation: Observation, rows: I64, members: I64, arrays: RolloutArrays, first: int, images: Any, at: int
+    ) -> int:
+        """See `Encoder`."""
+        return record_changes(observation, rows, members, arrays, first, images, at, self._last)
+
+    def state(self) -> Arrays:
+        """See `Encoder`."""
+        pixels, counts = self._last
+        return {
+            "last_pixels": np.concatenate([pixels[env, :count] for env, count in enumerate(counts)]),
+            "last_counts": counts,
+        }
+
+    def load_state(self, arrays: Arrays) -> None:
+        """See `Encoder`."""
+        pixels, counts = self._last
+        counts[:] = arrays["last_counts"]
+        for env, (count, end) in enumerate(zip(counts, np.cumsum(counts), strict=True)):
+            pixels[env, :count] = arrays["last_pixels"][end - count : end]
+
+
+class Rollout:
+    """Transitions of all envs since the last batch, with the unfinished ones of before.
+
+    Row t of each (rows, envs) array is one step of all envs. Their images are one long list, with `offsets` and
+    `lengths` for each step. All of it grows as needed.
+
+    Parameters
+    ----------
+    config : Config
+        Uses `frame_stack`, `action_history` and `num_actions`.
+    encoder : Encoder
+        How images are written down.
+    num_envs : int, optional
+        How many envs; those of the config by default.
+
+    Attributes
+    ----------
+    rows : int
+        Rows so far; the last one has no outcome yet.
+    history : int
+        How many earlier steps the network's inputs reach back.
+    first_unused : int64 (envs,)
+        First row of each env that no batch has used. Earlier rows are history.
+    arrays : RolloutArrays
+        The columns, each (rows that there is room for, envs).
+    inputs : Inputs
+        The same as kernels take them, flattened.
+    """
+
+    def __init__(self, config: Config, encoder: Encoder, history: int, num_envs: int | None = None):
+        self.config, self.num_envs = config, config.num_envs if num_envs is None else num_envs
+        self.history, self._encoder = history, encoder
+        self.rows = self._kept = 0
+        self._end = 0  # of what is used of `_images`
+        self._images = np.zeros(1 << 20, encoder.dtype)
+        self.first_unused = np.zeros(self.num_envs, np.int64)
+        self._hold({name: np.zeros((_FIRST_ROWS, self.num_envs), dtype) for name, dtype in _COLUMNS.items()})
+
+    def new_row(self) -> int:
+        """Open a row for the next step of all envs and return its index."""
+        if self.rows == len(self.arrays.lengths):
+            columns = self.arrays._asdict()
+            self._hold({name: np.concatenate([array, np.zeros_like(array)]) for name, array in columns.items()})
+        self.rows += 1
+        return self.rows - 1
+
+    def record(self, row: int, observation: Observation, rows: I64, members: I64) -> None:
+        """Write down the images of some envs in a row, and what the step before it brought.
+
+        Parameters
+        ----------
+        row : int
+            The present row.
+        observation : Observation
+            The arrays that the envs share.
+        rows : int64 (n,)
+            Which rows of these belong to the envs.
+        members : int64 (n,)
+            The envs.
+        """
+        most = 2 * PIXELS * len(members)  # as much as the fullest of screens could need
+        if self._end + most > len(self._images):
+            grown = np.zeros(2 * len(self._images) + most, self._images.dtype)
+            grown[: self._end] = self._images[: self._end]
+            self._images = grown
+            self._hold(self.arrays._asdict())
+        self._end = self._encoder.record(
+            observation, rows, members, self.inputs.arrays, row * self.num_envs, self._images, self._end
+        )
+
+    def release(self, rows: I64 | int, keep: int = 0) -> None:
+        """Let go of the rows before these, int64 (envs,), but for history and `keep` rows more, for a critic."""
+        self.first_unused[:] = rows
+        self._kept = keep
+        used = int(self.first_unused.min()) - self.history - keep
+        if used <= 0:
+            return
+        left = self.rows - used
+        base = int(self.arrays.offsets[used].min()) if left else self._end
+        for array in self.arrays:
+            array[:left] = array[used : self.rows]
+        self.arrays.offsets[:left] -= base
+        self._images[: self._end - base] = self._images[base : self._end]
+        self._end -= base
+        self.rows = left
+        self.first_unused -= used
+
+    def state(self) -> Arrays:
+        """Everything that the next batches need, by name; see `LAYOUT`."""
+        columns = {name: getattr(self.arrays, name)[: self.rows].copy() for name in _SAVED}
+        for array in columns.values():  # so that nothing is left of rows that only some envs have released
+            array[np.arange(self.rows)[:, None] < self.first_unused - self.history - self._kept] = 0
+        lengths = columns["lengths"].T.reshape(-1)  # env by env, row by row
+        ends = np.cumsum(lengths)
+        shifts = self.arrays.offsets[: self.rows].T.reshape(-1) - (ends - lengths)
+        images = self._images[np.arange(int(lengths.sum())) + np.repeat(shifts, lengths)]
+        return {**columns, "images": images, "first_unused": self.first_unused, **self._encoder.state()}
+
+    def load_state(self, arrays: Arrays) -> None:
+        """Continue from a `state`."""
+        self.rows, self._end = len(arrays["lengths"]), len(arrays["images"])
+        lengths = arrays["lengths"].T.reshape(-1)
+        offsets = (np.cumsum(lengths) - lengths).reshape(self.num_envs, self.rows).T
+        self._images = np.concatenate([arrays["images"], np.zeros(1 << 20, self._images.dtype)])
+        columns = {}
+        for name, dtype in _COLUMNS.items():
+            columns[name] = np.zeros((max(_FIRST_ROWS, 2 * self.rows), self.num_envs), dtype)
+            columns[name][: self.rows] = offsets if name == "offsets" else arrays[name]
+        self._hold(columns)
+        self.first_unused = arrays["first_unused"].copy()
+        self._kept = max(0, int(self.first_unused.min()) - self.history)
+        self._encoder.load_state(arrays)
+
+    def _hold(self, columns: Arrays) -> None:
+        c = self.config
+        self.arrays = RolloutArrays(**columns)
+        flat = RolloutArrays(**{name: array.reshape(-1) for name, array in columns.items()})
+        self.inputs = Inputs(self._images, flat, self.num_envs, c.frame_stack, c.action_history, c.num_actions)
+
+
+def join_states(parts: list[Arrays]) -> Arrays:
+    """Return the state of all envs from the states of consecutive shares; some may begin at an earlier row."""
+    rows = max(len(part["lengths"]) for part in parts)
+    aligned = []
+    for part in parts:
+        missing = rows - len(part["lengths"])
+        late = {name: np.pad(part[name], ((missing, 0), (0, 0))) for name in _SAVED}
+        aligned.append({**part, **late, "first_unused": part["first_unused"] + missing})
+    return join(aligned, LAYOUT)

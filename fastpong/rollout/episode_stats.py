@@ -1,0 +1,141 @@
+"""Episode statistics: games, points and means, from the outcome of each step."""
+
+from collections import deque
+from typing import NamedTuple
+
+import numpy as np
+
+from fastpong.arrays import I8, Arrays
+from fastpong.parallel.comm import Communicator, Serial
+from fastpong.parallel.sharding import Layout
+
+RECENT = 100
+"""Games in the mean that is called the score."""
+
+LAYOUT: Layout = {"counts": None, "running": None, "recent": None, "score": 0, "length": 0}
+"""Of the arrays of a state, see `fastpong.parallel.sharding`."""
+
+
+class Game(NamedTuple):
+    """A finished game."""
+
+    steps: int  # of the run, when it ended
+    env: int  # global index
+    score: int  # points won minus lost
+    length: int  # steps of the game
+
+
+class EpisodeStats:
+    """Statistics of a run's games, the same on all ranks from one `synchronise` to the next.
+
+    Parameters
+    ----------
+    num_envs : int
+        Envs over all ranks.
+    decay : float
+        Decay, per game, of the running reward that the reference programs report.
+    envs : range, optional
+        Those that this rank steps; all of them by default.
+
+    Attributes
+    ----------
+    steps : int
+        Steps so far, over all envs.
+    games : int
+        Finished games so far, as of the last `synchronise`; so is all that follows.
+    batch_games : int
+        Games finished since the last `begin_batch`.
+    net_points : int
+        Points won minus points lost so far.
+    running_reward : float or None
+        The running reward; starts with the first game's score.
+    """
+
+    def __init__(self, num_envs: int, decay: float, envs: range | None = None):
+        envs = range(num_envs) if envs is None else envs
+        self._decay, self._num_envs, self._offset = decay, num_envs, envs.start
+        self.steps = self.games = self.batch_games = self.net_points = 0
+        self.running_reward: float | None = None
+        self.won = self.lost = 0
+        self._recent: deque[tuple[int, int]] = deque(maxlen=RECENT)  # (score, length) of a game
+        self._score, self._length = np.zeros(len(envs), np.int64), np.zeros(len(envs), np.int64)
+        self._finished: list[Game] = []
+        self._new_won = self._new_lost = 0
+
+    def add(self, rewards: I8, ended: I8) -> None:
+        """Count one step of every env of this rank: `rewards` and `ended` are int8 (envs,)."""
+        self.steps += self._num_envs
+        self._length += 1
+        if rewards.any():
+            self._score += rewards
+            self._new_won += int(np.maximum(rewards, 0).sum())
+            self._new_lost -= int(np.minimum(rewards, 0).sum())
+        if ended.any():
+            for env in np.flatnonzero(ended).tolist():
+                score, length = int(self._score[env]), int(self._length[env])
+                self._finished.append(Game(self.steps, self._offset + env, score, length))
+                self._score[env] = self._length[env] = 0
+
+    def take_finished(self) -> list[Game]:
+        """Return this rank's games that have ended since the last `synchronise` or `take_finished`, in order."""
+        finished, self._finished = self._finished, []
+        return finished
+
+    def synchronise(self, comm: Communicator | None = None) -> None:
+        """Count what has happened on all ranks since the last time, in the order of steps and envs."""
+        news = (comm or Serial()).allgather((self.take_finished(), self._new_won, self._new_lost))
+        self._new_won, self._new_lost = 0, 0
+        self.won += sum(won for _, won, _ in news)
+        self.lost += sum(lost for _, _, lost in news)
+        self.net_points += sum(won - lost for _, won, lost in news)
+        for _, _, score, length in sorted(game for games, _, _ in news for game in games):
+            self._recent.append((score, length))
+            before = self.running_reward
+            self.running_reward = score if before is None else self._decay * before + (1 - self._decay) * score
+            self.games += 1
+            self.batch_games += 1
+
+    def begin_batch(self) -> None:
+        """Count the games of a batch anew."""
+        self.batch_games = 0
+
+    @property
+    def score(self) -> float | None:
+        """Mean score of the last 100 finished games (of all, before there are 100); None before the first."""
+        return sum(score for score, _ in self._recent) / len(self._recent) if self._recent else None
+
+    @property
+    def game_length(self) -> float | None:
+        """Mean number of steps of the same games."""
+        return sum(length for _, length in self._recent) / len(self._recent) if self._recent else None
+
+    def reached(self, target: float) -> bool:
+        """Whether the mean of 100 games, no fewer, is at least `target`."""
+        return len(self._recent) == RECENT and (self.score or 0.0) >= target
+
+    def point_rate(self) -> float | None:
+        """Share of the points since the last call that were won; None if there were none."""
+        points = self.won + self.lost
+        rate = self.won / points if points else None
+        self.won = self.lost = 0
+        return rate
+
+    def state(self) -> Arrays:
+        """Everything, as arrays by name, after a `synchronise`; see `LAYOUT`."""
+        assert not self._finished and not self._new_won and not self._new_lost, "synchronise comes first"
+        running = np.nan if self.running_reward is None else self.running_reward
+        counts = [self.steps, self.games, self.batch_games, self.won, self.lost, self.net_points]
+        return {
+            "counts": np.array(counts, np.int64),
+            "running": np.array(running),
+            "recent": np.array(self._recent, np.int64).reshape(-1, 2),
+            "score": self._score,
+            "length": self._length,
+        }
+
+    def load_state(self, arrays: Arrays) -> None:
+        """Continue from a `state`."""
+        self.steps, self.games, self.batch_games, self.won, self.lost, self.net_points = arrays["counts"].tolist()
+        self.running_reward = None if np.isnan(arrays["running"]) else float(arrays["running"])
+        self._recent = deque(((int(a), int(b)) for a, b in arrays["recent"]), maxlen=RECENT)
+        self._score[:], self._length[:] = arrays["score"], arrays["length"]

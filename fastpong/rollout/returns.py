@@ -1,0 +1,58 @@
+"""What a batch is made of: finished points or games with their returns, and normalisation over all ranks."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fastpong.arrays import F32, I64
+from fastpong.kernels import returns
+from fastpong.parallel.comm import Communicator
+from fastpong.rollout.buffer import Rollout
+
+
+class Batch(NamedTuple):
+    """Samples to learn from, env by env, and the rows that are used by then."""
+
+    samples: I64  # (m,) indices t · envs + n
+    advantages: F32  # (m,)
+    ends: I64  # (envs,) row after the last used one
+
+
+def normalized(values: F32, comm: Communicator) -> F32:
+    """Give values float32 (any,) mean 0 and standard deviation 1 over all ranks, with float64 sums."""
+    sums = np.array([values.size, values.sum(dtype=np.float64)])
+    comm.allreduce(sums)
+    count = max(1.0, float(sums[0]))
+    deviations = values - sums[1] / count
+    square = np.array([np.square(deviations).sum()])
+    comm.allreduce(square)
+    scaled: F32 = (deviations / (np.sqrt(square[0] / count) + 1e-8)).astype(np.float32)
+    return scaled
+
+
+def finished_batch(rollout: Rollout, rows: int, unit: str, gamma: float) -> Batch:
+    """Take the finished points (or games) of the first `rows` rows, with returns standardised over each game.
+
+    Parameters
+    ----------
+    rollout : Rollout
+        The rows from `first_unused` on are taken; what is not finished carries over.
+    rows : int
+        Rows with outcomes.
+    unit : str
+        What is not cut: ``point`` or ``game``.
+    gamma : float
+        Discount factor per step.
+    """
+    arrays, begins = rollout.arrays, rollout.first_unused
+    ends = np.zeros_like(begins)
+    code = {"point": returns.POINT, "game": returns.GAME}[unit]
+    most = returns.finished_rows(arrays.rewards, arrays.ended, begins, rows, code, ends)
+    samples, game_ids = np.zeros(most, np.int64), np.zeros(most, np.int64)
+    advantages = np.zeros(most, np.float32)
+    count = returns.discounted_returns(
+        arrays.rewards, arrays.ended, begins, ends, gamma, samples, advantages, game_ids
+    )  # fmt: skip
+    samples, game_ids, advantages = samples[:count], game_ids[:count], advantages[:count]
+    returns.standardise(advantages, game_ids)
+    return Batch(samples, advantages, ends)

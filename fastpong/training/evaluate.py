@@ -1,0 +1,154 @@
+"""How well an agent plays: whole games on seeds of their own, and which weights of a run are the best.
+
+The mean of the last 100 training games is a poor estimate: it lags, it is of sampled actions, and its highest value is
+partly luck. So candidates, weights that were saved on the way, play the same fresh games at the end of a run, greedily,
+and the best of them then plays others, which nothing was chosen by.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fastpong.arrays import Arrays
+from fastpong.config import Config, changed
+from fastpong.envs.vector_env import VectorEnv
+from fastpong.noise import EVALUATION, stream_key
+from fastpong.policy import make_policy
+from fastpong.training.checkpoint import CheckpointError, load, save
+from fastpong.training.run_folder import RunFolder, policy_weights
+from fastpong.training.trainer import Actor
+
+MAX_ENVS = 64
+"""Games that are played side by side, at most."""
+
+# Seeds of evaluations that no `fastpong eval --seed` repeats by accident.
+_CHOICE, _FINAL = 1 << 40, 1 << 41
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Result of some whole games: mean score with a 95 % confidence interval (None for one game), games won, steps."""
+
+    games: int
+    mean: float
+    ci95_low: float | None
+    ci95_high: float | None
+    wins: int
+    steps: int
+    scores: tuple[int, ...]
+
+    def summary(self) -> dict[str, Any]:
+        """Everything but the single scores."""
+        return {name: value for name, value in asdict(self).items() if name != "scores"}
+
+
+def evaluate(
+    config: Config, weights: Arrays, games: int, seed: int, workers: int | None = None, greedy: bool = True
+) -> Evaluation:
+    """Play `games` whole games and return their scores.
+
+    Up to 64 are played side by side. Each of these envs has a fixed number of games to play, so that short ones are
+    not counted more often than long ones.
+
+    Parameters
+    ----------
+    config : Config
+        How the agent was built, and the rules (`repeat_action_probability`, `frame_skip`).
+    weights : dict
+        By name, see `fastpong.policy`.
+    games : int
+        Number of games, 1 or more.
+    seed : int
+        Keys sticky actions (and the agent's choices, if it is not greedy) in a stream of its own, so that no
+        game repeats one of a training run.
+    workers : int, optional
+        Env subprocesses.
+    greedy : bool
+        Take the likeliest action instead of sampling one.
+    """
+    count = min(games, MAX_ENVS)
+    config = changed(config, {"num_envs": count, "seed": stream_key(seed, EVALUATION) >> 1})
+    quota = [len(range(env, games, count)) for env in range(count)]
+    with VectorEnv.of(config, min(workers, count) if workers else workers) as envs:
+        policy = make_policy(config)
+        policy.weights.load(weights)
+        actor = Actor(config, envs, policy)
+        actor.start()
+        scores: list[list[int]] = [[] for _ in range(count)]
+        steps = 0
+        while any(len(done) < wanted for done, wanted in zip(scores, quota, strict=True)):
+            actor.step(greedy)
+            actor.rollout.release(actor.rollout.rows - 1)
+            for game in actor.stats.take_finished():
+                if len(scores[game.env]) < quota[game.env]:
+                    scores[game.env].append(game.score)
+                    steps += game.length
+    return summarise([score for done in scores for score in done], steps)
+
+
+def summarise(scores: list[int], steps: int) -> Evaluation:
+    """Mean with a 95 % confidence interval: mean ± 1.96 · s / √n, s the deviation with n − 1."""
+    count = len(scores)
+    mean = sum(scores) / count
+    wins = sum(value > 0 for value in scores)
+    if count == 1:
+        return Evaluation(count, mean, None, None, wins, steps, tuple(scores))
+    spread = math.sqrt(sum((value - mean) ** 2 for value in scores) / (count - 1))
+    half = 1.96 * spread / math.sqrt(count)
+    return Evaluation(count, mean, mean - half, mean + half, wins, steps, tuple(scores))
+
+
+def choose_best(
+    config: Config, run: RunFolder, workers: int | None, note: Callable[[str], None]
+) -> dict[str, Any] | None:
+    """Let the candidates of a run play, make the best one ``best.npz``, and measure it on other games.
+
+    Parameters
+    ----------
+    config : Config
+        Uses `eval_games` and `seed`.
+    run : RunFolder
+        Its candidates play `eval_games` games each, the best one twice as many more.
+    workers : int, optional
+        Env subprocesses.
+    note : callable
+        Is called with a line about each step.
+
+    Returns
+    -------
+    dict or None
+        ``steps`` of the best one, ``mean``, ``ci95_low``, ``ci95_high``, ``games`` of its last evaluation, and
+        ``candidates`` (steps and mean of each); None if there was nothing to choose from.
+
+    Raises
+    ------
+    CheckpointError
+        If ``best.npz`` cannot be written; the one of before is then intact.
+    """
+    candidates: dict[int, tuple[Arrays, dict[str, Any]]] = {}
+    for path in run.candidates():
+        try:
+            arrays, about = load(path)
+        except CheckpointError as error:
+            note(f"{error}: it does not take part")
+        else:
+            candidates[about["steps"]] = arrays, about
+    if len(candidates) < 2 or config.eval_games == 0:
+        return None
+
+    def play(steps: int, games: int, seed: int) -> Evaluation:
+        return evaluate(config, policy_weights(candidates[steps][0]), games, seed + config.seed, workers)
+
+    means: dict[int, float] = {}
+    for steps in candidates:
+        note(f"the weights after {steps:,} steps play {config.eval_games} fresh games")
+        means[steps] = play(steps, config.eval_games, _CHOICE).mean
+        note(f"the weights after {steps:,} steps score {means[steps]:.2f}")
+    best = max(means, key=lambda steps: means[steps])
+    note(f"those after {best:,} steps are the best: they play {2 * config.eval_games} other games")
+    facts = {"steps": best, **play(best, 2 * config.eval_games, _FINAL).summary()}
+    facts["candidates"] = [{"steps": steps, "mean": mean} for steps, mean in means.items()]
+    arrays, about = candidates[best]
+    save(run.best, arrays, {**about, "evaluation": facts})
+    return facts

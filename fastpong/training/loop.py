@@ -1,0 +1,253 @@
+"""The training loop, top to bottom: step, learn, log, save, stop."""
+
+import dataclasses
+import platform
+import signal
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass
+from importlib.metadata import version
+from types import FrameType
+from typing import Any, Literal
+
+import fastpong
+from fastpong.config import Config
+from fastpong.envs.vector_env import VectorEnv, check_workers
+from fastpong.parallel.comm import Communicator, Serial, check_same_weights, env_range
+from fastpong.parallel.machine import usable_cores
+from fastpong.training.checkpoint import CheckpointError, save
+from fastpong.training.evaluate import choose_best
+from fastpong.training.progress import Progress
+from fastpong.training.run_folder import RunFolder
+from fastpong.training.trainer import Trainer, load_kernels
+
+Reason = Literal["target", "steps", "minutes", "interrupted"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a run stops before its target: at so many steps over all envs, or so many minutes after `began`."""
+
+    steps: int | None = None
+    minutes: float | None = None
+    began: float = dataclasses.field(default_factory=time.perf_counter)
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a run ended: why it stopped, the last line of its metrics, and how its best weights play (or None)."""
+
+    reason: Reason
+    metrics: dict[str, Any]
+    best: dict[str, Any] | None
+
+
+def train(
+    config: Config,
+    run: RunFolder,
+    progress: Progress,
+    *,
+    comm: Communicator | None = None,
+    workers: int | None = None,
+    resume: bool = False,
+    limits: Limits | None = None,
+) -> Result:
+    """Train until the target, a limit or an interruption; the run folder then holds a checkpoint of the end.
+
+    Every rank calls this with the same arguments. Rank 0 reports and writes, and returns the result of all.
+
+    Parameters
+    ----------
+    config : Config
+        The settings, as `run` holds them (a resumed run may have another target).
+    run : RunFolder
+        Existing, with or without checkpoints. Only rank 0 reads and writes it.
+    progress : Progress
+        Where progress is shown, by rank 0.
+    comm : Communicator, optional
+        Who trains together.
+    workers : int, optional
+        Env subprocesses of each rank; by default one per usable core, divided among the ranks of a machine. It
+        changes nothing but the speed.
+    resume : bool
+        Go on from the newest checkpoint.
+    limits : Limits, optional
+        When to stop; by default at the target only.
+
+    Raises
+    ------
+    EnvError, CheckpointError, RanksError
+        The last checkpoint is then intact.
+    """
+    comm, limits = comm or Serial(), limits or Limits()
+    is_root = comm.rank == 0
+    mine = env_range(config.num_envs, comm.rank, comm.size)
+    workers = check_workers(len(mine), workers, comm.local_size)
+    with (
+        Interrupts() as interrupts,
+        VectorEnv.of(config, workers, mine) as envs,
+        run.lock() if is_root else nullcontext(),
+    ):
+        trainer = Trainer(config, envs, comm)
+        log = _Log(config, run, progress, limits, trainer)
+        if resume:
+            log.restore()
+        else:
+            trainer.start()
+        weights = trainer.policy.weights.flat
+        weights[:] = comm.broadcast(weights)
+        check_same_weights(comm, weights)
+        progress.note("loading the kernels (compiling them takes about half a minute, once)")
+        _load_kernels_one_by_one(config, comm)
+        of_ranks = "" if comm.size == 1 else f" of rank 0 of {comm.size}, {comm.local_size} to these cores"
+        progress.note(f"{config.num_envs} envs, {len(mine)} of them in {envs.workers} subprocesses{of_ranks}")
+
+        log.begin()
+        reason: Reason | None = None
+        while not reason:
+            trainer.step()
+            learned = trainer.learn_if_due()
+
+            full = limits.steps is not None and trainer.stats.steps >= limits.steps
+            log_due = learned if config.window_seconds else log.is_due(config.log_interval)
+            if full or log_due:
+                trainer.synchronise()
+            elif not trainer.synchronised:
+                continue
+            late = limits.minutes is not None and time.perf_counter() - limits.began >= 60 * limits.minutes
+            flags = comm.allgather((late, interrupts.seen))
+            reason = _why_stop(trainer.reached_target(), full, flags)
+            if reason or log_due:
+                log.write(reason, reason is not None or log.is_due(config.checkpoint_interval))
+        run.close()
+    best = choose_best(config, run, workers, progress.note) if is_root and reason != "interrupted" else None
+    comm.barrier()
+    return Result(reason, log.line, best)
+
+
+class Interrupts:
+    """Turns ctrl-C and SIGTERM into a flag, so that a run ends at a whole step; a second ctrl-C ends it at once."""
+
+    def __enter__(self) -> "Interrupts":
+        self.seen = False
+        self._before = {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.seen:
+            raise KeyboardInterrupt
+        self.seen = True
+
+
+class _Log:
+    """What a run writes and shows on its way: lines of metrics, checkpoints, and the best weights so far.
+
+    Attributes
+    ----------
+    line : dict
+        The last line of metrics.
+    """
+
+    def __init__(self, config: Config, run: RunFolder, progress: Progress, limits: Limits, trainer: Trainer):
+        self._config, self._run, self._progress, self._limits = config, run, progress, limits
+        self._trainer, self._is_root = trainer, trainer.comm.rank == 0
+        self._earlier = 0.0  # seconds of the sessions before this one
+        self._best_score: float | None = None
+        self.line: dict[str, Any] = {}
+
+    def restore(self) -> None:
+        """Continue from the newest good checkpoint."""
+        arrays, about, complaints = self._trainer.comm.broadcast(self._run.newest() if self._is_root else None)
+        self._trainer.load_state(arrays)
+        if self._is_root:
+            self._run.cut_metrics(self._trainer.stats.steps)
+        for complaint in complaints:
+            self._progress.note(f"{complaint}: going on from an older one")
+        self._progress.note(f"going on from {self._trainer.stats.steps:,} steps")
+        self._earlier, self._best_score = about["wall_s"], about["best_score"]
+
+    def begin(self) -> None:
+        """Count speed from here on."""
+        self._steps, self._time = self._trainer.stats.steps, time.perf_counter()
+
+    def is_due(self, interval: int) -> bool:
+        """Whether a multiple of this number of steps was passed since the last line."""
+        return self._trainer.stats.steps // interval > self._steps // interval
+
+    def write(self, reason: Reason | None, save_due: bool) -> None:
+        """Write a line, and if due a checkpoint; a full disk does not end a run that goes on."""
+        trainer, now = self._trainer, time.perf_counter()
+        steps = trainer.stats.steps
+        self.line = {
+            "wall_s": round(self._earlier + now - self._limits.began, 3),
+            "steps": steps,
+            "steps_per_s": round((steps - self._steps) / (now - self._time), 1),
+            **trainer.metrics(),
+        }
+        self._steps, self._time = steps, now
+        arrays = trainer.state() if save_due else {}
+        if not self._is_root:
+            return
+        self._progress.metrics(self.line)
+        try:
+            self._run.log(self.line)
+            if save_due:
+                self._save(arrays)
+                self._time = time.perf_counter()  # saving is not playing
+        except CheckpointError as error:
+            if reason:
+                raise
+            self._progress.note(f"{error}; training goes on")
+
+    def _save(self, arrays: dict[str, Any]) -> None:
+        """Save a checkpoint, a candidate, and ``best.npz`` if the score is the best so far."""
+        run, trainer, score = self._run, self._trainer, self._trainer.stats.score
+        about: dict[str, Any] = {
+            "config": dataclasses.asdict(self._config),
+            "steps": trainer.stats.steps,
+            "wall_s": self.line["wall_s"],
+            "score": score,
+        }
+        weights = {f"policy.{name}": array for name, array in trainer.policy.weights.arrays.items()}
+        if not run.best.exists() or (score is not None and (self._best_score is None or score > self._best_score)):
+            save(run.best, weights, about)  # until the candidates have played for it
+            self._best_score = score
+        run.add_candidate(trainer.stats.steps, weights, about)
+        run.save_checkpoint(trainer.stats.steps, arrays, {**about, "best_score": self._best_score})
+
+
+def _load_kernels_one_by_one(config: Config, comm: Communicator) -> None:
+    """Load the kernels on rank 0 first: it fills the cache, which is safe, but slow, to fill twice."""
+    if comm.rank:
+        comm.barrier()
+    load_kernels(config)
+    if not comm.rank:
+        comm.barrier()
+
+
+def _why_stop(target: bool, steps: bool, flags: list[tuple[bool, bool]]) -> Reason | None:
+    """Say why to stop, the same on all ranks; `flags` holds (time is up, interrupted) of each."""
+    if target:
+        return "target"
+    if steps:
+        return "steps"
+    if flags[0][0]:  # rank 0 has the clock
+        return "minutes"
+    return "interrupted" if any(interrupted for _, interrupted in flags) else None
+
+
+def versions() -> dict[str, str | int]:
+    """Tell what a run ran with, for its ``config.toml``."""
+    packages = {name.replace("-", "_"): version(name) for name in ("numpy", "numba", "gymnasium", "ale-py")}
+    return {
+        "fastpong": fastpong.__version__,
+        "python": platform.python_version(),
+        **packages,
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "cores": usable_cores(),
+    }

@@ -1,0 +1,230 @@
+"""A run's folder: which one a command means, its files, its lock, and the weights to play with.
+
+It holds ``config.toml`` (all settings and the versions they ran with), ``metrics.jsonl``, ``checkpoints/``,
+``candidates/`` (weights that may turn out to be the best) and ``best.npz``.
+"""
+
+import contextlib
+import fcntl
+import json
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import IO, Any
+
+from fastpong.arrays import Arrays
+from fastpong.config import Config, changed, check, make_config, read_toml, to_toml
+from fastpong.errors import UsageError
+from fastpong.training.checkpoint import CheckpointError, load, save
+
+SHIPPED = Path(str(resources.files("fastpong") / "agent.npz"))
+"""The trained agent that ships with the package; ``bench/research/ship_agent.py`` makes it."""
+
+CHANGEABLE = ("target_score", "log_interval", "checkpoint_interval", "eval_games")
+"""What a resumed run may change: nothing that its results depend on."""
+
+CANDIDATES, CHECKPOINTS = 3, 2
+"""Weights kept of a run, beside those of its end; and checkpoints kept."""
+
+
+class RunFolder:
+    """The files of one run.
+
+    Parameters
+    ----------
+    path : Path
+        The folder; `create` makes it.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.best = path / "best.npz"
+        self.metrics = path / "metrics.jsonl"
+        self._config = path / "config.toml"
+        self._checkpoints = path / "checkpoints"
+        self._candidates = path / "candidates"
+        self._metrics_file: IO[str] | None = None
+
+    def exists(self) -> bool:
+        """Whether a run was started here."""
+        return self._config.exists()
+
+    def create(self, config: Config, about: Mapping[str, object]) -> None:
+        """Make the folder and write its ``config.toml``; raises `UsageError` where there is a run already."""
+        if self.exists():
+            raise UsageError(f"{self.path} holds a run already: continue it with --resume, or choose another --run")
+        try:
+            self._checkpoints.mkdir(parents=True, exist_ok=True)
+            self._config.write_text(to_toml(config, about), encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise UsageError(f"cannot make the run folder {self.path}: {error.strerror}") from None
+
+    def config(self) -> Config:
+        """Read the settings back; raises `UsageError` where there is no run, or one of another version."""
+        if not self.exists():
+            raise UsageError(f"there is no run in {self.path}: start one without --resume")
+        changes, _ = read_toml(self._config)
+        return make_config(str(changes.pop("preset", "fast")), changes)
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other trainings out of this folder; raises `UsageError` if one is under way."""
+        with self._config.open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise UsageError(
+                    f"another fastpong is training in {self.path}: stop it, or choose another --run"
+                ) from None
+            yield
+
+    def checkpoints(self) -> list[Path]:
+        """Checkpoints, newest first."""
+        return sorted(self._checkpoints.glob("step_*.npz"), reverse=True)
+
+    def save_checkpoint(self, steps: int, arrays: Arrays, about: Mapping[str, Any]) -> Path:
+        """Save a checkpoint and delete the oldest ones beyond `CHECKPOINTS`; raises `CheckpointError`."""
+        path = self._checkpoints / f"step_{steps:012d}.npz"
+        save(path, arrays, about)
+        for old in self.checkpoints()[CHECKPOINTS:]:
+            old.unlink(missing_ok=True)
+        return path
+
+    def candidates(self) -> list[Path]:
+        """Weights that may be the best of the run, in the order of their steps."""
+        return sorted(self._candidates.glob("step_*.npz"))
+
+    def add_candidate(self, steps: int, arrays: Arrays, about: Mapping[str, Any]) -> None:
+        """Keep weights as a candidate: the newest always, and of the others the `CANDIDATES` with the best score.
+
+        ``about["score"]`` is the score (None: the worst). Raises `CheckpointError`.
+        """
+        self._candidates.mkdir(exist_ok=True)
+        save(self._candidates / f"step_{steps:012d}.npz", arrays, about)
+        scores: dict[Path, float] = {}
+        for path in self.candidates()[:-1]:
+            try:
+                score = load(path)[1]["score"]
+            except CheckpointError:
+                score = None  # the first to go
+            scores[path] = -22.0 if score is None else score
+        for path in sorted(scores, key=lambda path: scores[path])[: max(0, len(scores) - CANDIDATES)]:
+            path.unlink(missing_ok=True)
+
+    def newest(self) -> tuple[Arrays, dict[str, Any], list[str]]:
+        """Load the newest good checkpoint.
+
+        Returns
+        -------
+        (arrays, about, complaints)
+            The complaints say which newer ones were damaged.
+
+        Raises
+        ------
+        CheckpointError
+            If none can be read.
+        """
+        complaints: list[str] = []
+        for path in self.checkpoints():
+            try:
+                return *load(path), complaints
+            except CheckpointError as error:
+                complaints.append(str(error))
+        detail = f" ({'; '.join(complaints)})" if complaints else ""
+        raise CheckpointError(f"{self.path} has no checkpoint to continue from{detail}: start a new run")
+
+    def cut_metrics(self, steps: int) -> None:
+        """Delete the lines of ``metrics.jsonl`` that are later than the checkpoint to continue from."""
+        if self.metrics.exists():
+            kept = [line for line in read_metrics(self.metrics) if line["steps"] <= steps]
+            temporary = self.metrics.with_suffix(".tmp")
+            temporary.write_text("".join(json.dumps(line) + "\n" for line in kept))
+            temporary.replace(self.metrics)
+
+    def log(self, line: Mapping[str, Any]) -> None:
+        """Append a line to ``metrics.jsonl``; raises `CheckpointError`."""
+        try:
+            if self._metrics_file is None:
+                self._metrics_file = self.metrics.open("a")
+            self._metrics_file.write(json.dumps(line) + "\n")
+            self._metrics_file.flush()
+        except OSError as error:
+            raise CheckpointError(f"cannot write {self.metrics}: {error.strerror}") from None
+
+    def close(self) -> None:
+        """Close ``metrics.jsonl``."""
+        if self._metrics_file is not None:
+            with contextlib.suppress(OSError):
+                self._metrics_file.close()
+            self._metrics_file = None
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """Lines of a ``metrics.jsonl``; a last line that a crash cut short is left out. Raises `UsageError`."""
+    try:
+        texts = path.read_text().splitlines()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    lines = []
+    for number, text in enumerate(texts, 1):
+        try:
+            lines.append(json.loads(text))
+        except json.JSONDecodeError:
+            if number < len(texts):
+                raise UsageError(f"{path}, line {number}, is not JSON") from None
+    return lines
+
+
+def policy_weights(arrays: Arrays) -> Arrays:
+    """Return the weights of the policy, by name, from the arrays of a checkpoint."""
+    return {name.removeprefix("policy."): array for name, array in arrays.items() if name.startswith("policy.")}
+
+
+def load_weights(path: Path | None) -> tuple[Config, Arrays]:
+    """Load settings and weights for playing: from a checkpoint, ``best.npz``, or a run folder (its best).
+
+    Without a path it is the agent that ships with the package. Raises `CheckpointError`.
+    """
+    path = path or SHIPPED
+    if path.is_dir():
+        run = RunFolder(path)
+        path = run.best if run.best.exists() else next(iter(run.checkpoints()), run.best)
+    arrays, about = load(path)
+    try:
+        changes = dict(about["config"])
+        return make_config(changes.pop("preset"), changes), policy_weights(arrays)
+    except (KeyError, TypeError, UsageError) as error:
+        raise CheckpointError(f"{path} is not a checkpoint of this fastpong ({error})") from None
+
+
+def new_run(path: Path | None, changes: Mapping[str, object]) -> tuple[Config, RunFolder]:
+    """Return the settings of a new run, with changes to its preset, and its folder, which is not created yet.
+
+    Without a path it is the first of ``runs/PRESET-1``, ``-2``, … that is not there. Raises `UsageError`.
+    """
+    settings = make_config(str(changes.get("preset", "fast")), {k: v for k, v in changes.items() if k != "preset"})
+    number = 1
+    while path is None and (Path("runs") / f"{settings.preset}-{number}").exists():
+        number += 1
+    return settings, RunFolder(path or Path("runs") / f"{settings.preset}-{number}")
+
+
+def resumed_run(path: Path | None, changes: Mapping[str, object]) -> tuple[Config, RunFolder]:
+    """Return the settings of a run that goes on, with those changes that it allows, and its folder.
+
+    Without a path it is the run in ``runs/`` that was begun last. Raises `UsageError` if there is none, or if a change
+    is not one of `CHANGEABLE`.
+    """
+    folder = RunFolder(path or _newest_run())
+    settings = folder.config()
+    for name, value in changes.items():
+        if check(name, value) != getattr(settings, name) and name not in CHANGEABLE:
+            raise UsageError(f"{name} is {getattr(settings, name)} in {folder.path} and cannot change to {value}")
+    return changed(settings, {name: value for name, value in changes.items() if name in CHANGEABLE}), folder
+
+
+def _newest_run() -> Path:
+    configs = sorted(Path("runs").glob("*/config.toml"), key=lambda path: path.stat().st_mtime)
+    if not configs:
+        raise UsageError("there is no run in runs/: name one with --run DIR")
+    return configs[-1].parent
