@@ -1,51 +1,53 @@
-"""Learning from one real batch with the seeds' network: our sparse kernels against dense NumPy (BLAS) and PyTorch.
+"""Learning from one real batch with the reference programs' network: sparse kernels against dense NumPy and PyTorch.
 
-    python bench/gradient.py [--samples 4096] [--hidden 200] [--rounds 7] [--json]
+    python -m bench.gradient [--samples 4096] [--hidden 200] [--rounds 7] [--json]
 
 The samples are difference images of real games. *gradient* is the forward and backward pass, *update* a step of RMSProp
-after it as well, shared among the samples. NumPy and PyTorch (if installed) get their dense float32 matrix for free;
-they compute the same gradient (checked), once with one thread and once with one per core. Medians of rounds in turns.
+after it as well, shared among the samples. NumPy (BLAS) and PyTorch (if installed) get their dense float32 matrix for
+free; they compute the same gradient (checked), once with one thread and once with one per core. Prints medians of
+rounds in turns, in µs per sample.
 """
 
-import argparse
 import json
 import os
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-F32 = npt.NDArray[np.float32]
+from bench.common import in_turns, parser, per_sample
+from fastpong.arrays import F32, I64
+from fastpong.config import make_config
+from fastpong.envs.emulators import Emulators
+from fastpong.envs.worker import THREAD_VARIABLES
+from fastpong.kernels import mlp, optimiser
+from fastpong.kernels.preprocess import Observation, as_words, dense
+from fastpong.kernels.structs import Mlp
+from fastpong.learners.reinforce import DECAY, EPSILON
+from fastpong.policy import Weights, make_policy
+from fastpong.rollout.buffer import Rollout
 
 
-def real_batch(samples: int, hidden: int) -> tuple[Any, Any, Any]:
-    """Difference images of 16 games played at random: a learner, the rollout with them, and their indices."""
-    from fastpong.config import make_config
-    from fastpong.kernels.images import as_words
-    from fastpong.policy import make_policy
-    from fastpong.pong import PongGames
-    from fastpong.reinforce import Reinforce
-    from fastpong.rollout import Rollout
-
-    config = make_config("karpathy", {"envs": 16, "hidden": hidden})
-    games, rollout, rng = PongGames(range(16), seed=1), Rollout(config), np.random.default_rng(0)
-    arrays, _ = games.reset()
-    members = np.arange(16)
+def real_batch(samples: int, hidden: int) -> tuple[Weights, Rollout, I64]:
+    """Difference images of 16 games played at random: weights, the rollout with the images, and their indices."""
+    policy = make_policy(make_config("karpathy", {"num_envs": 16, "hidden_units": hidden}))
+    emulators, rollout, rng = Emulators(range(16), seed=1), policy.make_rollout(16), np.random.default_rng(0)
+    arrays, members = emulators.reset()[0], np.arange(16)
+    observation = Observation(as_words(arrays["screens"]), arrays["rewards"], arrays["ended"])
     while rollout.rows * 16 < samples:
         row = rollout.new_row()
-        rollout.observe(row, as_words(arrays["screens"]), members, members, arrays["ended"])
-        rollout.actions[row] = rng.integers(0, 2, 16)
-        games.step(rollout.actions[row])
-    return Reinforce(config, make_policy(config)), rollout, rng.permutation(rollout.rows * 16)[:samples]
+        rollout.record(row, observation, members, members)
+        rollout.arrays.actions[row] = rng.integers(0, 2, 16)
+        emulators.step(rollout.arrays.actions[row])
+    return policy.weights, rollout, rng.permutation(rollout.rows * 16)[:samples]
 
 
 def dense_gradient(x: F32, actions: npt.NDArray[Any], advantages: F32, w1: F32, w2: F32) -> tuple[F32, F32]:
-    """Compute the seeds' policy_forward and policy_backward over a batch, x (m, pixels), as matrix products."""
+    """Compute the reference programs' policy_forward and policy_backward over a batch, x (m, pixels), as products."""
     hidden = x @ w1
     hidden[hidden < 0] = 0
     p_up = 1 / (1 + np.exp(-(hidden @ w2[0])))
@@ -78,49 +80,37 @@ def torch_gradient(
 
 def measure(samples: int, hidden: int, rounds: int) -> dict[str, Any]:
     """µs per sample of each, in turns, and the ratio within each round."""
-    from fastpong.kernels import network, optimiser
-    from fastpong.kernels.images import dense
-
-    learner, rollout, chosen = real_batch(samples, hidden)
-    policy = learner.policy
-    starts, lengths = rollout.starts.reshape(-1), rollout.lengths.reshape(-1)
-    actions = rollout.actions.reshape(-1)
+    weights, rollout, chosen = real_batch(samples, hidden)
+    inputs, arrays = rollout.inputs, rollout.inputs.arrays
+    offsets, lengths, actions = arrays.offsets[chosen], arrays.lengths[chosen], arrays.actions[chosen]
     advantages = np.random.default_rng(1).standard_normal(samples).astype(np.float32)
     x = np.zeros((samples, 6400), np.float32)
-    for i, sample in enumerate(chosen):
-        x[i] = dense(rollout.items[starts[sample] : starts[sample] + lengths[sample]])
-    w1, w2 = policy.arrays["w1"], policy.arrays["w2"]
-    torch_run = torch_gradient(x, actions[chosen], advantages, w1, w2)
+    for i, (offset, length) in enumerate(zip(offsets, lengths, strict=True)):
+        x[i] = dense(inputs.images[offset : offset + length])
+    network, gradient, cache = Mlp(**weights.arrays), np.zeros_like(weights.flat), np.zeros_like(weights.flat)
+    gradients = Mlp(**weights.split(gradient))
+    torch_run = torch_gradient(x, actions, advantages, *network)
 
     def sparse() -> None:
-        learner.gradient[:] = 0
-        network.policy_gradient(
-            rollout.items, starts, lengths, actions, chosen, advantages, w1, w2,
-            learner.gradients["w1"], learner.gradients["w2"],
-        )  # fmt: skip
+        gradient[:] = 0
+        mlp.policy_gradient(inputs, chosen, advantages, network, gradients)
 
     def update() -> None:
         sparse()
-        optimiser.rmsprop(policy.weights, learner.gradient, learner.cache, 0.0, 0.99, 1e-5)
+        optimiser.rmsprop(weights.flat, gradient, cache, 0.0, DECAY, EPSILON)
 
     def dense_numpy() -> tuple[F32, F32]:
-        return dense_gradient(x, actions[chosen], advantages, w1, w2)
+        return dense_gradient(x, actions, advantages, *network)
 
     sparse()
     for reference in (dense_numpy, torch_run):
-        for name, wanted in zip(("w1", "w2"), reference() if reference else (), strict=False):
-            np.testing.assert_allclose(learner.gradients[name], wanted, rtol=1e-2, atol=1e-3 * np.abs(wanted).max())
-    stages: dict[str, Any] = {"gradient": sparse, "update": update, "numpy": dense_numpy}
+        for found, wanted in zip(gradients, reference() if reference else (), strict=False):
+            np.testing.assert_allclose(found, wanted, rtol=1e-2, atol=1e-3 * np.abs(wanted).max())
+    works: dict[str, Callable[[], Any]] = {"gradient": sparse, "update": update, "numpy": dense_numpy}
     if torch_run:
-        stages["torch"] = torch_run
-    times: dict[str, list[float]] = {name: [] for name in stages}
-    for number in range(rounds + 1):
-        for name, work in stages.items():
-            start = time.perf_counter()
-            work()
-            if number:
-                times[name].append(1e6 * (time.perf_counter() - start) / samples)
-    results: dict[str, Any] = {"non_zeros": float(lengths[chosen].mean())}
+        works["torch"] = torch_run
+    times = in_turns({name: per_sample(work, samples) for name, work in works.items()}, rounds)
+    results: dict[str, Any] = {"non_zeros": float(lengths.mean())}
     for name, values in times.items():
         results[name] = {"us": statistics.median(values)}
         if name in ("numpy", "torch"):
@@ -131,21 +121,20 @@ def measure(samples: int, hidden: int, rounds: int) -> dict[str, Any]:
 
 def main() -> None:
     """Measure in one process for each number of threads, which is fixed when NumPy loads."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--samples", type=int, default=4096)
-    parser.add_argument("--hidden", type=int, default=200)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
-    threads = os.environ.get("FASTPONG_BENCH_THREADS")
-    if threads:
+    options = parser(__doc__)
+    options.add_argument("--samples", type=int, default=4096)
+    options.add_argument("--hidden", type=int, default=200)
+    options.add_argument("--rounds", type=int, default=7)
+    options.add_argument("--json", action="store_true")
+    arguments = options.parse_args()
+    if os.environ.get("FASTPONG_BENCH_THREADS"):
         print(json.dumps(measure(arguments.samples, arguments.hidden, arguments.rounds)))
         return
     results = {}
     for count in (1, len(os.sched_getaffinity(0))):
-        environment = {**os.environ, "FASTPONG_BENCH_THREADS": "1"}
-        environment |= {name: str(count) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
-        done = subprocess.run([sys.executable, *sys.argv], env=environment, capture_output=True, text=True, check=True)
+        environment = {**os.environ, "FASTPONG_BENCH_THREADS": "1", **dict.fromkeys(THREAD_VARIABLES, str(count))}
+        command = [sys.executable, "-m", "bench.gradient", *sys.argv[1:]]
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
         results[str(count)] = json.loads(done.stdout)
     if arguments.json:
         print(json.dumps(results))
@@ -155,10 +144,10 @@ def main() -> None:
         ours = f"gradient {r['gradient']['us']:.2f}, update {r['update']['us']:.2f}"
         print(f"{ours}; {r['non_zeros']:.0f} non-zeros a sample")
         for name in sorted(r.keys() & {"numpy", "torch"}):
-            dense = r[name]
+            peer = r[name]
             print(
-                f"  dense {name} with {threads} threads: gradient {dense['us']:.1f}, "
-                f"{dense['ratio']:.0f} times as much ({dense['low']:.0f} … {dense['high']:.0f})"
+                f"  dense {name} with {threads} threads: gradient {peer['us']:.1f}, "
+                f"{peer['ratio']:.0f} times as much ({peer['low']:.0f} … {peer['high']:.0f})"
             )
 
 

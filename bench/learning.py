@@ -1,6 +1,6 @@
 """How many steps, and seconds, until the default learner wins: several seeds, each a run of the command line.
 
-    python bench/learning.py --seeds 5 [--first-seed 0] [--steps 4000000] [--target 20] [--games 100] [--out DIR]
+    python -m bench.learning [--seeds 5] [--first-seed 0] [--steps 4000000] [--target 20] [--games 100] [--out DIR]
                              [-- OPTIONS OF fastpong train]
 
 Every seed is trained with ``fastpong train --envs 64`` until the target or the limit of steps, then its ``best.npz``
@@ -18,6 +18,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from bench.common import output_of, parser
+from fastpong.training.run_folder import read_metrics
+
 THRESHOLDS = (0, 18, 20)
 
 
@@ -29,9 +32,8 @@ def run_seed(seed: int, folder: Path, arguments: argparse.Namespace) -> dict[str
         limits = ["--steps", str(arguments.steps), "--target", str(arguments.target)]
         subprocess.run([*command, *limits, *arguments.options], check=True)
         evaluation = [*fastpong, "eval", str(folder), "--games", str(arguments.games), "--json"]
-        done = subprocess.run(evaluation, check=True, stdout=subprocess.PIPE, text=True)
-        (folder / "eval.json").write_text(done.stdout)
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        (folder / "eval.json").write_text(output_of(evaluation))
+    lines = read_metrics(folder / "metrics.jsonl")
     row: dict[str, Any] = {"seed": seed, "eval": json.loads((folder / "eval.json").read_text()), "last": lines[-1]}
     for threshold in THRESHOLDS:
         hits = [line for line in lines if line["games"] >= 100 and line["score"] >= threshold]
@@ -53,7 +55,8 @@ def table(rows: list[dict[str, Any]]) -> str:
         result, last = row["eval"], row["last"]
         cells = [str(row["seed"]), *(cell(row[f"steps_{t}"], 1e6, 2) for t in THRESHOLDS), cell(row["wall_18"], 1, 0)]
         score = f"{result['mean']:.2f} ({result['ci95_low']:.2f} … {result['ci95_high']:.2f})"
-        cells += [f"{last['steps'] / 1e6:.2f} M", f"{last['score']:.2f}", score, f"{result['wins']}/{result['games']}"]
+        wins = f"{result['wins']}/{result['games']}"
+        cells += [f"{last['steps'] / 1e6:.2f} M", cell(last["score"], 1, 2), score, wins]
         lines.append("| " + " | ".join(cells) + " |")
     for threshold in THRESHOLDS:
         steps = [row[f"steps_{threshold}"] for row in rows]
@@ -65,15 +68,15 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     """Run all seeds, one after the other."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--steps", type=int, default=4_000_000)
-    parser.add_argument("--target", type=float, default=20.0)
-    parser.add_argument("--games", type=int, default=100)
-    parser.add_argument("--out", type=Path, default=Path("runs/learning"))
-    parser.add_argument("options", nargs="*", help="options of fastpong train, after --")
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--seeds", type=int, default=5)
+    options.add_argument("--first-seed", type=int, default=0)
+    options.add_argument("--steps", type=int, default=4_000_000)
+    options.add_argument("--target", type=float, default=20.0)
+    options.add_argument("--games", type=int, default=100)
+    options.add_argument("--out", type=Path, default=Path("runs/learning"))
+    options.add_argument("options", nargs="*", help="options of fastpong train, after --")
+    arguments = options.parse_args()
     rows = []
     for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds):
         rows.append(run_seed(seed, arguments.out / f"seed-{seed}", arguments))

@@ -1,18 +1,17 @@
 """Whole-training steps per second: fastpong and its peers, each for the same wall-clock time, in turns.
 
-    python bench/peers.py [--seconds 120] [--rounds 3] [--only NAME …] [--json]
+    python -m bench.peers [--seconds 120] [--rounds 3] [--only NAME …] [--json]
 
 - **fastpong**: ``fastpong train --envs 64``.
-- **sb3**: Stable-Baselines3's PPO with its Atari settings (RL Zoo: 8 games in subprocesses, 128 steps, 4 passes in
-  minibatches of 256, frames of 84×84 in stacks of 4), on the CPU, with sticky actions 0.25 as well, ``bench/sb3.py``.
-- **plain**: the seeds' algorithm as a plain NumPy program with one game, ``bench/plain.py``.
+- **sb3**: Stable-Baselines3's PPO with its Atari settings (RL Zoo: 8 envs in subprocesses, 128 steps, 4 epochs in
+  minibatches of 256, frames of 84×84 in stacks of 4), on the CPU, with sticky actions 0.25 as well, `sb3.py`.
+- **plain**: the reference programs' algorithm as a plain NumPy program with one env, `plain.py`.
 
 Peers come as an extra, ``pip install "fastpong[bench]"``; one that is not installed is named and left out. A step is a
 decision, four frames. Time counts from the start of the process, imports and compiling included; *late* is the speed
 in the second half of it. The score is the mean of the last 100 games that ended (random play: about −20.5).
 """
 
-import argparse
 import importlib.util
 import json
 import os
@@ -24,7 +23,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
+from bench.common import parser, train_command
+from fastpong.training.run_folder import read_metrics
+
 NAMES = {"fastpong": None, "sb3": "stable_baselines3", "plain": None}
 """Peers, and the package that each needs."""
 
@@ -33,10 +34,8 @@ def fastpong(seconds: float, seed: int) -> list[dict[str, Any]]:
     """Train with the command line; return the lines of its metrics."""
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
-        command = [sys.executable, "-m", "fastpong", "train", "--envs", "64", "--seed", str(seed), "--run", str(run)]
-        options = ["--target", "22", "--set", "eval_games=0"]
-        lines_of([*command, *options], seconds)
-        return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        lines_of(train_command(run, 64, "--seed", str(seed), "--set", "log_interval=4096"), seconds)
+        return read_metrics(run / "metrics.jsonl")
 
 
 def lines_of(command: list[str], seconds: float) -> str:
@@ -53,17 +52,13 @@ def lines_of(command: list[str], seconds: float) -> str:
             return process.communicate()[0]
 
 
-def program(arguments: list[str], seconds: float) -> list[dict[str, Any]]:
-    """Run a Python program that prints lines of JSON."""
-    return [json.loads(line) for line in lines_of([sys.executable, *arguments], seconds).splitlines()]
-
-
 def measure(name: str, seconds: float, seed: int) -> dict[str, Any]:
     """Train one of them; return its steps, its speeds and its score."""
     if name == "fastpong":
         lines = fastpong(seconds, seed)
     else:
-        lines = program([str(HERE / f"{name}.py"), "--seconds", str(seconds), "--seed", str(seed)], seconds + 60)
+        command = [sys.executable, "-m", f"bench.{name}", "--seconds", str(seconds), "--seed", str(seed)]
+        lines = [json.loads(line) for line in lines_of(command, seconds + 60).splitlines()]
     lines = [line for line in lines if line["wall_s"] <= seconds]
     if not lines:
         raise SystemExit(f"{name} finished nothing in {seconds:g} s: give it more with --seconds")
@@ -76,12 +71,12 @@ def measure(name: str, seconds: float, seed: int) -> dict[str, Any]:
 
 def main() -> None:
     """Measure all of them in turns and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=120.0)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", nargs="+", choices=NAMES, default=list(NAMES))
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--seconds", type=float, default=120.0)
+    options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--only", nargs="+", choices=NAMES, default=list(NAMES))
+    options.add_argument("--json", action="store_true")
+    arguments = options.parse_args()
     results: dict[str, list[dict[str, Any]]] = {}
     for number in range(arguments.rounds):
         for name in arguments.only:

@@ -1,6 +1,6 @@
-"""The seeds' algorithm as a plain program: NumPy, one game, one process. A peer to measure against, see peers.py.
+"""The reference programs' algorithm in plain NumPy: one env, one process. A peer to measure against, see peers.py.
 
-    python bench/plain.py --seconds 60 [--seed 0]
+    python -m bench.plain --seconds 60 [--seed 0]
 
 Karpathy's program (https://gist.github.com/karpathy/a4166c7fe253700972fcbc77e4ea32c5) as Ray's example has it, with
 gymnasium's ``ALE/Pong-v5`` (four frames a step, sticky actions 0.25) in place of gym's ``Pong-v0``: dense matrices, a

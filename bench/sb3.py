@@ -1,8 +1,8 @@
 """Stable-Baselines3's PPO with its Atari settings on Pong, on the CPU. A peer to measure against, see peers.py.
 
-    python bench/sb3.py --seconds 60 [--seed 0]
+    python -m bench.sb3 --seconds 60 [--seed 0]
 
-The settings are those of RL Zoo (8 games in subprocesses, 128 steps, 4 passes in minibatches of 256, frames of 84×84
+The settings are those of RL Zoo (8 envs in subprocesses, 128 steps, 4 epochs in minibatches of 256, frames of 84×84
 in stacks of 4, learning rate 2.5e-4 and clip 0.1 falling), with sticky actions 0.25 as ``ALE/Pong-v5`` has them. Prints
 a line of JSON after every rollout.
 """
@@ -36,12 +36,12 @@ def main() -> None:
             line = {"wall_s": time.perf_counter() - began, "steps": self.num_timesteps, "score": score}
             print(json.dumps(line), flush=True)
 
-    games = make_atari_env(
+    envs = make_atari_env(
         "ale_py:PongNoFrameskip-v4", n_envs=8, seed=arguments.seed, vec_env_cls=SubprocVecEnv,
         wrapper_kwargs={"action_repeat_probability": 0.25},
     )  # fmt: skip
     model = PPO(
-        "CnnPolicy", VecFrameStack(games, n_stack=4), n_steps=128, n_epochs=4, batch_size=256, device="cpu",
+        "CnnPolicy", VecFrameStack(envs, n_stack=4), n_steps=128, n_epochs=4, batch_size=256, device="cpu",
         learning_rate=lambda left: 2.5e-4 * left, clip_range=lambda left: 0.1 * left, ent_coef=0.01, vf_coef=0.5,
         seed=arguments.seed,
     )  # fmt: skip

@@ -1,39 +1,109 @@
-"""Write ``docs/settings.md`` from `fastpong.config`: python docs/make_settings.py."""
+"""Write ``docs/settings.md`` from the code that defines settings, metrics and presets: python docs/make_settings.py."""
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from fastpong.config import PRESETS, settings
+from fastpong.config import GROUPS, PRESETS, settings
+from fastpong.training.metrics import METRICS
 
 PATH = Path(__file__).parent / "settings.md"
+
+INTRODUCTION = """\
+# Settings
+
+`--set key=value` changes any of these for a run, and so does a TOML file for `--config`, where each group is a table.
+A run writes its settings to `config.toml` in its folder. Steps are agent steps of `frame_skip` frames, summed over all
+envs. `python docs/make_settings.py` writes this page.
+"""
+
+METRICS_TEXT = """\
+## Metrics
+
+Each line of `metrics.jsonl` in a run folder is one JSON object with these keys. A value that does not exist yet is
+null. Keys of a learner appear with its first batch.
+"""
+
+PRESETS_TEXT = """\
+## Presets
+
+`--preset NAME` starts from other defaults. [Reference programs](reference-programs.md) says what they reproduce.
+"""
+
+LEARNERS = {"ppo": "PPO only", "reinforce": "REINFORCE only", "ppg": "preset `ppg` only"}
 
 
 def text() -> str:
     """Return the page."""
-    lines = [
-        "# Settings",
-        "",
-        "Change any of them with `--set key=value`, or in a TOML file for `--config`. This page is written by",
-        "`python docs/make_settings.py`.",
-        "",
-        "| setting | default | range | meaning |",
-        "|---|---|---|---|",
+    return "\n".join([INTRODUCTION, *groups(), METRICS_TEXT, *metrics(), PRESETS_TEXT, *presets()])
+
+
+def groups() -> Iterator[str]:
+    """Yield a section for each group of settings."""
+    for group, meaning in GROUPS.items():
+        rows = [
+            (f"`{name}`", f"`{number(setting.default)}`", range_of(name, setting), with_learner(setting, group))
+            for name, setting in settings().items()
+            if setting.metadata["group"] == group
+        ]
+        yield f"## `[{group}]`: {meaning}\n"
+        yield table(("setting", "default", "range", "meaning"), rows)
+
+
+def metrics() -> Iterator[str]:
+    """Yield the table of metrics."""
+    rows = [
+        (f"`{key}`", metric.unit, metric.meaning + (f" ({LEARNERS[metric.only]})" if metric.only else ""))
+        for key, metric in METRICS.items()
     ]
-    for name, setting in settings().items():
-        meta = setting.metadata
-        if name == "preset":
-            allowed = ", ".join(PRESETS)
-        elif "choices" in meta:
-            allowed = ", ".join(meta["choices"])
-        else:
-            allowed = f"{meta['low']:g} … {meta['high']:g}" if math.isfinite(meta["high"]) else f"≥ {meta['low']:g}"
-        lines.append(f"| `{name}` | {setting.default} | {allowed} | {meta['help']} |")
-    lines += ["", "| preset | changes |", "|---|---|"]
+    yield table(("key", "unit", "meaning"), rows)
+
+
+def presets() -> Iterator[str]:
+    """Yield the table of presets."""
+    rows = []
     for preset, changes in PRESETS.items():
-        what = ", ".join(f"`{name} = {value}`" for name, value in changes.items()) or "none: these are the defaults"
-        lines.append(f"| `{preset}` | {what} |")
-    return "\n".join(lines) + "\n"
+        what = ", ".join(f"`{name} = {number(value)}`" for name, value in changes.items())
+        rows.append((f"`{preset}`", what or "none: these are the defaults"))
+    yield table(("preset", "changes"), rows)
+
+
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Return a Markdown table, with an empty line after it."""
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def range_of(name: str, setting: Any) -> str:
+    """Return what a setting may be."""
+    meta = setting.metadata
+    if name == "preset":
+        return ", ".join(f"`{preset}`" for preset in PRESETS)
+    if "choices" in meta:
+        return ", ".join(f"`{choice}`" for choice in meta["choices"])
+    low, high = meta["low"], meta["high"]
+    return f"{bound(low)} … {bound(high)}" if math.isfinite(high) else f"≥ {bound(low)}"
+
+
+def with_learner(setting: Any, group: str) -> str:
+    """Return the meaning of a setting, and the learner that alone uses it unless its group says so."""
+    only = setting.metadata["algorithm"]
+    named = group in ("ppo", "late", "starts", "reinforce")
+    return str(setting.metadata["help"]) + (f" ({LEARNERS[only]})" if only and not named else "")
+
+
+def number(value: object) -> str:
+    """Return a value as TOML and the command line read it, large integers in groups of digits."""
+    return f"{value:_}" if isinstance(value, int) and value >= 10_000 else str(value)
+
+
+def bound(value: float) -> str:
+    """Return one end of a range."""
+    if value == 2**63 - 1:
+        return "2⁶³ − 1"
+    return number(int(value)) if value == int(value) else str(value)
 
 
 if __name__ == "__main__":
-    PATH.write_text(text())
+    PATH.write_text(text(), encoding="utf-8")

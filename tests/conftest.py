@@ -10,14 +10,14 @@ import numpy.typing as npt
 import pytest
 from hypothesis import settings
 
-from fastpong.pong import PongGames
+from fastpong.envs.emulators import Emulators
 
 # The first example of a test may compile a kernel, and the machine may be busy: time is no criterion.
 settings.register_profile("fastpong", deadline=None)
 settings.load_profile("fastpong")
 
 GOLDEN = Path(__file__).parent / "data" / "karpathy.npz"
-"""The seeds' algorithm in float64 on 48 consecutive real screens, with 24 hidden units."""
+"""The reference programs' algorithm in float64 on 48 consecutive real screens, with 24 hidden units."""
 
 
 @pytest.fixture(scope="session")
@@ -29,10 +29,10 @@ def golden() -> dict[str, npt.NDArray[Any]]:
 @pytest.fixture(scope="session")
 def real_screens() -> npt.NDArray[np.uint8]:
     """300 consecutive screens of a real game played at random: uint8 (300, 210, 160)."""
-    games, rng = PongGames([0], seed=7), np.random.default_rng(7)
-    screens = [games.reset()[0]["screens"][0].copy()]
+    emulators, rng = Emulators([0], seed=7), np.random.default_rng(7)
+    screens = [emulators.reset()[0]["screens"][0].copy()]
     for _ in range(299):
-        screens.append(games.step(rng.integers(0, 2, 1))[0]["screens"][0].copy())
+        screens.append(emulators.step(rng.integers(0, 2, 1))[0]["screens"][0].copy())
     return np.stack(screens)
 
 

@@ -1,23 +1,64 @@
-"""What the documents promise is run here."""
+"""What the pages promise: commands work, links lead somewhere, nothing is too long, and the settings are right."""
 
 import re
 import runpy
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from fastpong.config import settings
+from fastpong.training.metrics import METRICS
 
 ROOT = Path(__file__).parent.parent
 # Commands are run as they stand in the README, but for what makes them long.
 SHORTER = {"--minutes 10": "--minutes 0.05", "--envs 64": "--envs 4", "--games 100": "--games 2"}
 EXTRA = {"bench": "--rounds 1 --seconds 0.2", "play": "--steps 5", "train": "--set eval_games=1"}
 
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("bench/**/*.md"), *ROOT.glob(".ci/*.md")])
+LINES = {
+    "README.md": 110,
+    "docs/one-image.md": 150,
+    "docs/algorithm.md": 200,
+    "docs/kernels.md": 200,
+    "docs/performance.md": 120,
+    "docs/scaling.md": 90,
+    "docs/reference-programs.md": 80,
+    "bench/RECORDS.md": 120,
+    "CHANGELOG.md": 60,
+    "CONTRIBUTING.md": 60,
+}
+"""How many lines each page may have; a page of the log is a screen."""
+LINES |= {f"docs/log/{path.name}": 45 for path in ROOT.glob("docs/log/*.md")}
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
 
 def commands() -> list[str]:
     blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     return [line for block in blocks for line in block.splitlines() if line.startswith("fastpong ")]
+
+
+def prose(page: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a page, with their numbers, that are neither code nor a table."""
+    code = False
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            code = not code
+        elif not code and not line.lstrip().startswith("|"):
+            yield number, line
+    assert not code, f"{page} ends within code"
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that GitHub gives the headings of a page."""
+    heads = [line.lstrip("#").strip().lower() for _, line in prose(page) if re.match(r"#+ ", line)]
+    return {re.sub(r"[^\w\- ]", "", head).replace(" ", "-") for head in heads}
 
 
 def test_the_readmes_commands_work_in_their_order(tmp_path: Path) -> None:
@@ -51,12 +92,50 @@ def test_the_first_command_is_the_main_job() -> None:
     assert "fastpong train --envs 64" in first
 
 
-@pytest.mark.parametrize("page", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("*/*.md")), ids=lambda path: path.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\((?!https?://)([^)#]+)", page.read_text()):
-        assert (page.parent / target).exists(), target
+    targets = re.findall(r"\]\((?!https?://|mailto:)([^)]+)\)", page.read_text())
+    for target in targets:
+        path, _, anchor = target.partition("#")
+        to = page.parent / path if path else page
+        assert to.exists(), target
+        assert not anchor or to.suffix != ".md" or anchor in anchors(to), target
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_page_is_no_longer_than_its_reader_has_time_for(name: str) -> None:
+    assert (ROOT / name).exists()
+    assert len((ROOT / name).read_text().splitlines()) <= LINES[name]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_no_line_of_prose_is_long(page: Path) -> None:
+    long = [number for number, line in prose(page) if len(line) > 120]
+    assert not long, f"{name_of(page)}, lines {long}"
+
+
+def test_there_is_no_page_without_a_limit() -> None:
+    free = {"docs/settings.md", "bench/research/README.md"}  # one is generated, one stands outside the documentation
+    assert {name_of(page) for page in PAGES} - set(LINES) <= free
+
+
+def test_every_run_file_is_named_by_a_page() -> None:
+    text = "\n".join(page.read_text() for page in PAGES)
+    files = [path for path in (ROOT / "bench/runs").iterdir() if path.is_file()]
+    assert files
+    unnamed = [path.name for path in files if not re.search(rf"(?<![\w-]){re.escape(path.stem)}(?![\w-])", text)]
+    assert not unnamed
+
+
+@pytest.mark.parametrize("name", [name for name in LINES if re.match(r"README|docs/(?!log)", name)])
+def test_settings_that_a_page_sets_exist(name: str) -> None:
+    """Pages of the log and the records name the settings of their time."""
+    for setting in re.findall(r"--set[ =]`?(\w+)=", (ROOT / name).read_text()):
+        assert setting in settings() or setting == "key", setting
 
 
 def test_the_settings_page_is_up_to_date() -> None:
     text = runpy.run_path(str(ROOT / "docs" / "make_settings.py"))["text"]()
     assert (ROOT / "docs" / "settings.md").read_text() == text
+    for name in [*settings(), *METRICS]:
+        assert f"| `{name}` |" in text

@@ -8,6 +8,7 @@ per subprocess; observations go through shared memory and are never copied or pi
 import functools
 import pickle
 import signal
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -104,7 +105,7 @@ class VectorEnv(AsyncVectorEnv):
             functions.append(functools.partial(Emulators, *rules, rows=most, splits=cuts.tolist()))
         self.groups = [np.array(group, np.int64) for group in members]
         self._in_flight, self._most = [False] * groups, most
-        self.rotation = CoreRotation(workers)
+        self.rotation: AbstractContextManager[None, None] = CoreRotation(workers)
         self.closed = False
         body: Any = work  # gymnasium 1.3 passes one argument less than 1.4
         try:

@@ -4,7 +4,7 @@ import numpy as np
 
 from fastpong.arrays import F32, I64, U8
 from fastpong.kernels.compile.gathers import LENGTH_BITS, add_strip
-from fastpong.kernels.compile.jit import kernel, new_matrix, reassociated
+from fastpong.kernels.compile.jit import fused, kernel, new_matrix
 from fastpong.kernels.compile.tiles import CHANNELS
 from fastpong.kernels.conv import add_side_inputs, conv_hidden_forward, prefix_sums
 from fastpong.kernels.losses import outputs
@@ -46,6 +46,7 @@ def patches_of_few(
 
     Where few envs act few of their patches are alike. To find those takes longer than to compute all of them, if the
     strips of a patch need not be listed: each strip of pixels is added to the channels of its four positions.
+    Twin: naive.convolution.
     """
     strips, arrays, envs, frames = inputs.images, inputs.arrays, inputs.envs, inputs.frame_stack
     sums, most = prefix_sums(network.kernel), 0
@@ -86,7 +87,7 @@ def patches_of_few(
     return Patches(offsets[:1], positions[:0], offsets, patch_ids, sample_ids, int(first), int(last)), channels
 
 
-@reassociated
+@fused
 def act(
     inputs: Inputs,  # forced, actions, log_probs and values: out, for the present steps
     first: int,  # index of env 0's present step
@@ -98,7 +99,7 @@ def act(
     """Choose an action for each of some envs, and return them: uint8 (n,).
 
     One kernel for all of it: between two steps the emulators push all code out of the caches, and each call costs about
-    10 µs then.
+    10 µs then. Twin: naive.network_outputs.
     """
     samples, chosen, arrays = first + members, np.empty(len(members), np.uint8), inputs.arrays
     stamp = np.int64(1)

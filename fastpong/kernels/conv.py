@@ -20,7 +20,7 @@ import numpy as np
 
 from fastpong.arrays import F32, I32, I64
 from fastpong.kernels.compile.gathers import add_to_rows, clear_row, conv_backward, conv_forward, sum_rows
-from fastpong.kernels.compile.jit import inlined, kernel, new_matrix, reassociated
+from fastpong.kernels.compile.jit import fused, inlined, kernel, new_matrix
 from fastpong.kernels.compile.simd import COLUMNS
 from fastpong.kernels.compile.tiles import (
     CHANNELS,
@@ -50,7 +50,10 @@ _ROWS, _COLUMNS = CELL
 def prefix_sums(
     weights: F32,  # (frames, 8, 4, 64) the kernel: of a pixel's row and column in its cell, for four positions
 ) -> F32:
-    """Return sums over the rows above (4 cells · frames · 4 columns · 9 rows, 16): a strip costs two reads."""
+    """Return sums over the rows above (4 cells · frames · 4 columns · 9 rows, 16): a strip costs two reads.
+
+    Twin: naive.prefix_sums.
+    """
     frames, cells = weights.shape[0], weights.shape[3] // CHANNELS
     sums = new_matrix(cells * frames * _COLUMNS * (_ROWS + 1), np.int64(CHANNELS))
     for d in range(cells):
@@ -128,7 +131,7 @@ def list_new(
     return known
 
 
-@reassociated
+@fused
 def conv_hidden_forward(
     patches: Patches,  # of the positions that are this call's
     bucket: Bucket,  # their pairs in this minibatch
@@ -138,7 +141,10 @@ def conv_hidden_forward(
     stamp: Any,  # of the patches whose channels are known
     hidden: F32,  # (m, hidden) in and out: what the positions contribute is added
 ) -> None:
-    """Compute the channels of patches, and what positions contribute to the hidden units of a minibatch."""
+    """Compute the channels of patches, and what positions contribute to the hidden units of a minibatch.
+
+    Twin: naive.hidden_units.
+    """
     w1, channels, patch_ids = network.w1, work.channels, bucket.patch_ids
     count, columns = len(hidden), w1.shape[1]  # a position has at most one pair of each sample
     ids, heads, groups = np.empty(count, np.int64), np.empty(count + 1, np.int64), np.empty(count, np.int64)
@@ -172,7 +178,10 @@ def add_side_inputs(
     w1: F32,
     hidden: F32,  # (m, hidden) in: what the positions contribute; out: the hidden units
 ) -> None:
-    """Complete the hidden units of some samples: what the side inputs contribute, and the relu."""
+    """Complete the hidden units of some samples: what the side inputs contribute, and the relu.
+
+    Twin: naive.hidden_units.
+    """
     arrays, constant = inputs.arrays, w1[SIDE_INPUTS]
     for m in range(len(samples)):
         sample, unit = samples[m], hidden[m]
@@ -207,7 +216,7 @@ def side_gradient(
                 row[j] += grad[j]
 
 
-@reassociated
+@fused
 def conv_hidden_backward(
     patches: Patches,  # as for `conv_hidden_forward`, here and in the next
     bucket: Bucket,

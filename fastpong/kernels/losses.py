@@ -9,11 +9,12 @@ import math
 import numpy as np
 
 from fastpong.arrays import F32, F64, I64
-from fastpong.kernels.compile.jit import reassociated
+from fastpong.kernels.compile.gathers import dot
+from fastpong.kernels.compile.jit import fused, kernel
 from fastpong.kernels.structs import Loss, Transitions
 
 
-@reassociated
+@kernel
 def outputs(
     hidden: F32,  # (hidden,)
     w2: F32,  # (actions + 1, hidden + 1): logits and the value; the last column is the bias
@@ -24,10 +25,7 @@ def outputs(
     units, actions = len(hidden), len(probs)
     value = top = np.float32(0.0)
     for a in range(actions + 1):
-        row = w2[a]
-        total = row[units]
-        for j in range(units):
-            total += row[j] * hidden[j]
+        total = dot(w2[a, units], w2, a, hidden)
         if a == actions:
             value = total
         else:
@@ -45,7 +43,7 @@ def outputs(
     return float(value)
 
 
-@reassociated
+@fused
 def loss_gradient(
     hidden: F32,  # (m, hidden) after the relu
     sample_ids: I64,  # (m,) as indices into the arrays of `transitions`

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from fastpong.arrays import F32, I64, U8
-from fastpong.kernels.compile.jit import reassociated
+from fastpong.kernels.compile.gathers import dot
+from fastpong.kernels.compile.jit import fused
 from fastpong.kernels.noise import choose
 from fastpong.kernels.structs import Inputs, Mlp, Noise
 
 
-@reassociated
+@fused
 def add_rows(
     changes: Any,  # int16 (…,) signed non-zeros of many samples: ±(position + 1)
     start: int,
@@ -50,7 +51,7 @@ def add_rows(
         k += 1
 
 
-@reassociated
+@fused
 def forward_one(
     changes: Any,  # int16 (…,)
     start: int,
@@ -60,7 +61,7 @@ def forward_one(
     hidden: F32,  # (hidden,) out
     probs: F32,  # (actions,) out: probabilities of the actions
 ) -> None:
-    """Compute hidden units and action probabilities of one sample."""
+    """Compute hidden units and action probabilities of one sample. Twin: naive.mlp_hidden, naive.mlp_probs."""
     add_rows(changes, start, length, w1, hidden)
     units = hidden.shape[0]
     for j in range(units):
@@ -68,9 +69,7 @@ def forward_one(
     last = probs.shape[0] - 1
     top = np.float32(0.0)  # the last action's logit
     for a in range(last):
-        logit = np.float32(0.0)
-        for j in range(units):
-            logit += w2[a, j] * hidden[j]
+        logit = dot(np.float32(0.0), w2, a, hidden)
         probs[a] = logit
         top = max(top, logit)
     total = np.float32(math.exp(-top))
@@ -82,7 +81,7 @@ def forward_one(
         probs[a] /= total
 
 
-@reassociated
+@fused
 def act(
     inputs: Inputs,  # actions and log_probs: out, for the present steps
     first: int,  # index of env 0's present step
@@ -105,7 +104,7 @@ def act(
     return chosen
 
 
-@reassociated
+@fused
 def policy_gradient(
     inputs: Inputs,
     samples: I64,  # (m,) the samples to sum over

@@ -12,7 +12,10 @@ hash64 = kernel(noise.hash64)
 
 @kernel
 def uniform(key: int, env: int, step: int) -> float:
-    """Draw a number in [0, 1) with 53 random bits, for one env and step of the stream with this key (all uint64)."""
+    """Draw a number in [0, 1) with 53 random bits, for one env and step of the stream with this key (all uint64).
+
+    Twin: naive.uniform.
+    """
     return float(hash64(np.uint64(key), np.uint64(env), np.uint64(step)) >> np.uint64(11)) * 2.0**-53
 
 
@@ -22,7 +25,7 @@ def choose(
     noise: Noise,
     env: int,  # as the caller counts them
 ) -> int:
-    """Choose an action, by the number that `uniform` draws for this env and step."""
+    """Choose an action, by the number that `uniform` draws for this env and step. Twin: naive.choose."""
     action, last = 0, len(probs) - 1
     if noise.greedy:
         for a in range(1, last + 1):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fastpong.arrays import F32
-from fastpong.kernels.compile.jit import kernel, reassociated
+from fastpong.kernels.compile.jit import fused, kernel
 from fastpong.kernels.compile.tiles import CHANNELS
 from fastpong.kernels.structs import Adam, Network, Rates
 
@@ -18,7 +18,7 @@ one, since 0.9 of the smallest is rounded to the smallest. Processors take some 
 """
 
 
-@reassociated
+@fused
 def rmsprop(
     weights: F32,  # (any,) in and out
     gradient: F32,  # (any,) in; out: zeros, ready for the next batch
@@ -30,7 +30,7 @@ def rmsprop(
     """Step uphill: ``cache = d·cache + (1−d)·g²``, then ``w += lr·g / (√cache + ε)``.
 
     Tieleman and Hinton, "Neural networks for machine learning", lecture 6.5 (2012), with the reference programs' ε
-    outside the root. Twin: tests/naive.py::rmsprop.
+    outside the root. Twin: naive.rmsprop.
     """
     rate, keep, eps = np.float32(learning_rate), np.float32(decay), np.float32(epsilon)
     new = np.float32(1.0 - decay)
@@ -52,7 +52,7 @@ def rates_of(
     )
 
 
-@reassociated
+@fused
 def adam(
     weights: F32,  # (any,) in and out
     gradient: F32,  # (any,) in; out: zeros
@@ -60,7 +60,7 @@ def adam(
     exp_avg_sq: F32,  # (any,) in and out: running mean of the squared gradient
     rates: Rates,
 ) -> None:
-    """Step uphill with Adam (Kingma and Ba, "Adam", 2015, algorithm 1). Twin: tests/naive.py::adam."""
+    """Step uphill with Adam (Kingma and Ba, "Adam", 2015, algorithm 1). Twin: naive.adam."""
     b1, b2, rate = np.float32(rates.beta_1), np.float32(rates.beta_2), np.float32(rates.rate)
     root, epsilon, one = np.float32(rates.root), np.float32(rates.epsilon), np.float32(1.0)
     for j in range(len(weights)):

@@ -78,7 +78,7 @@ def find_pixels(
     screen: U64,  # (210, 20) palette indices, eight a word, little-endian
     pixels: I16,  # (6400,) out: positions of the ones, row · 80 + column, ascending
 ) -> int:
-    """Preprocess one screen and return how many pixels are set."""
+    """Preprocess one screen and return how many pixels are set. Twin: naive.find_pixels."""
     columns = np.empty(80, np.int64)
     count = 0
     for row in range(80):
@@ -97,7 +97,10 @@ def difference(
     changes: I16,  # (…,) out from `at` on: position + 1 where a one came, −(position + 1) where it went
     at: int,
 ) -> int:
-    """Write the non-zeros of (image − previous image), ascending in position; return the end of what was written."""
+    """Write the non-zeros of (image − previous image), ascending in position; return the end of what was written.
+
+    Twin: naive.difference.
+    """
     i = j = 0
     while i < before_count or j < now_count:
         if j == now_count or (i < before_count and before[i] < now[j]):
@@ -247,7 +250,7 @@ def record_strips(
     strips: I32,  # (…,) out from `at` on: the strips of one env after the other
     at: int,
 ) -> int:
-    """List the strips of the screens of some envs; return the end of the list."""
+    """List the strips of the screens of some envs; return the end of the list. Twin: naive.strips."""
     for i in range(len(members)):
         sample = first + members[i]
         _record_outcome(observation, rows[i], arrays, sample, envs)
@@ -258,7 +261,7 @@ def record_strips(
 
 
 def dense(changes: I16, inputs: int = PIXELS) -> npt.NDArray[Any]:
-    """Write out a list of signed non-zeros: int8 (inputs,) of −1, 0, 1."""
+    """Write out a list of signed non-zeros: int8 (inputs,) of −1, 0, 1. Twin: naive.dense."""
     image = np.zeros(inputs, np.int8)
     image[np.abs(changes) - 1] = np.sign(changes)
     return image

@@ -15,7 +15,10 @@ def finished_rows(
     unit: int,  # POINT or GAME: what may not be cut
     ends: I64,  # (envs,) out: row after the last finished point or game; = begins if there is none
 ) -> int:
-    """Find out which rows of each env are finished; return an upper bound of the number of samples."""
+    """Find out which rows of each env are finished; return an upper bound of the number of samples.
+
+    Twin: naive.finished_samples.
+    """
     total = 0
     for n in range(rewards.shape[1]):
         ends[n] = begins[n]
@@ -41,7 +44,7 @@ def discounted_returns(
     """Compute the returns of finished points, R_t = r_t + γ R_{t+1}, and return how many samples they are.
 
     The sum begins anew at every point. Steps of a point that nobody won, because the game was cut off at its frame
-    limit, are left out. Twin: naive.returns.
+    limit, are left out. Twin: naive.returns, naive.finished_samples.
     """
     envs = rewards.shape[1]
     count = 0
@@ -77,7 +80,10 @@ def standardise(
     values: F32,  # (m,) in and out
     game_ids: I64,  # (m,) ascending; each sequence of equal numbers is standardised by itself
 ) -> None:
-    """Give the samples of each game mean 0 and, unless all are equal, standard deviation 1 (float64 sums)."""
+    """Give the samples of each game mean 0 and, unless all are equal, standard deviation 1 (float64 sums).
+
+    Twin: naive.standardise.
+    """
     begin = 0
     while begin < len(values):
         end = begin

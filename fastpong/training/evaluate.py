@@ -147,7 +147,7 @@ def choose_best(
         note(f"the weights after {steps:,} steps score {means[steps]:.2f}")
     best = max(means, key=lambda steps: means[steps])
     note(f"those after {best:,} steps are the best: they play {2 * config.eval_games} other games")
-    facts = {"steps": best, **play(best, 2 * config.eval_games, _FINAL).summary()}
+    facts = {**play(best, 2 * config.eval_games, _FINAL).summary(), "steps": best}  # not those of these games
     facts["candidates"] = [{"steps": steps, "mean": mean} for steps, mean in means.items()]
     arrays, about = candidates[best]
     save(run.best, arrays, {**about, "evaluation": facts})

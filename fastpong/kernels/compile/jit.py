@@ -1,8 +1,9 @@
 """How a kernel is compiled, and matrices that begin at cache lines.
 
-`kernel` keeps IEEE order: sums are taken in the order that is written. `reassociated` lets LLVM reorder float sums and
-fuse multiply-adds, which a vectorised dot product needs; nothing else of "fast math" is allowed, so infinities and NaN
-stay what they are. `inlined` is `kernel` for functions that only large kernels call.
+`kernel` is strict IEEE arithmetic. `fused` lets LLVM fuse multiplications and additions, as every x86-64-v3 processor
+does it; nothing else of "fast math" is allowed. Neither lets LLVM reorder sums: the order would depend on the kind of
+processor, and a seed would be another run there. Where a sum has to be fast, its order is written down as vector code
+(`gathers.dot`). `inlined` is `kernel` for functions that only large kernels call.
 
 Compiled kernels are kept in `cache.cache_folder`, or where else Numba finds a place. Where none can be written (a
 read-only install without a home) every start compiles again; `fastpong doctor` tells.
@@ -43,9 +44,9 @@ def kernel(function: F) -> F:
     return _compiled(function, False)
 
 
-def reassociated(function: F) -> F:
-    """Compile with reordered float sums and fused multiply-adds."""
-    return _compiled(function, {"reassoc", "contract", "nsz"})
+def fused(function: F) -> F:
+    """Compile with fused multiply-adds."""
+    return _compiled(function, {"contract"})
 
 
 def inlined(function: F) -> F:

@@ -150,3 +150,29 @@ def variables(builder: Any, values: list[Any]) -> list[Any]:
     for place, value in zip(places, values, strict=True):
         builder.store(value, place)
     return places
+
+
+def add_products(builder: Any, start: Any, lists: tuple[Any, Any], begin: Any, end: Any, shape: tuple[int, int]) -> Any:
+    """Add the products of the numbers begin … end − 1 of two lists to `start`: (vectors, lanes) of sums at once."""
+    vectors, lanes = shape
+    kind = ir.VectorType(ir.FloatType(), lanes)
+    fused = builder.module.declare_intrinsic(f"llvm.fma.v{lanes}f32", fnty=ir.FunctionType(kind, [kind] * 3))
+    zeros = ir.Constant(kind, [0.0] * lanes)
+    first = builder.insert_element(zeros, start, ir.IntType(32)(0))
+    sums = variables(builder, [first, *[zeros] * (vectors - 1)])
+    with _cgutils.for_range_slice(builder, begin, end, I64(vectors * lanes), I64) as (j, _):
+        for k, place in enumerate(sums):
+            at = builder.add(j, I64(k * lanes))
+            x, y = (builder.bitcast(builder.gep(of, [at]), kind.as_pointer()) for of in lists)
+            product = [builder.load(x, align=4), builder.load(y, align=4), builder.load(place)]
+            builder.store(builder.call(fused, product), place)
+    found = [builder.load(place) for place in sums]
+    while len(found) > 1:
+        found = [builder.fadd(x, y) for x, y in zip(found[::2], found[1::2], strict=True)]
+    total = found[0]
+    while lanes > 1:
+        lanes //= 2
+        order = ir.VectorType(ir.IntType(32), lanes)
+        halves = [ir.Constant(order, list(range(k, k + lanes))) for k in (0, lanes)]
+        total = builder.fadd(*(builder.shuffle_vector(total, total, half) for half in halves))
+    return builder.extract_element(total, ir.IntType(32)(0))

@@ -1,0 +1,70 @@
+"""What several scripts share: options, trainings by the command line, and measurements in turns."""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fastpong.config import Config
+from fastpong.training.run_folder import read_metrics
+
+
+def parser(text: str | None) -> argparse.ArgumentParser:
+    """Return a parser that shows a script's docstring as it is."""
+    return argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+def output_of(command: Sequence[str]) -> str:
+    """Run a command and return what it prints; if it fails, exit with its errors."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr)
+    return done.stdout
+
+
+def train_command(run: Path, envs: int, *options: str) -> list[str]:
+    """Return the command of a training that stops at no score and plays no evaluation."""
+    command = [sys.executable, "-m", "fastpong", "train", "--envs", str(envs), "--run", str(run)]
+    return [*command, "--target", "22", "--set", "eval_games=0", *options]
+
+
+def train_on_ranks(launcher: Sequence[str], steps: int, options: Sequence[str]) -> dict[str, float]:
+    """Train 64 envs, started by `launcher`; return steps/s and the share of communication after the first batch."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        settings = ["--steps", str(steps), "--set", "log_interval=8192"]
+        output_of([*launcher, *train_command(run, 64, *settings, *options)])
+        lines = read_metrics(run / "metrics.jsonl")
+    first, last = next(line for line in lines if line["updates"]), lines[-1]
+    seconds, communicating = (last[key] - first[key] for key in ("wall_s", "comm_s"))
+    return {"speed": (last["steps"] - first["steps"]) / seconds, "communication": communicating / seconds}
+
+
+def allreduces(config: Config) -> int:
+    """Return how many gradients are summed over the ranks in a batch: one for each minibatch of each epoch."""
+    return config.update_epochs * -(-config.rollout_steps * config.num_envs // config.minibatch_size)
+
+
+def timed(work: Callable[[], Any]) -> float:
+    """Return the seconds that a call takes."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def per_sample(work: Callable[[], Any], samples: int) -> Callable[[], float]:
+    """Return a measurement of `work`, which handles so many samples: µs per sample."""
+    return lambda: 1e6 * timed(work) / samples
+
+
+def in_turns(measurements: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+    """Take each measurement in turns; return those of each by its name, after an uncounted round."""
+    values: dict[str, list[float]] = {name: [] for name in measurements}
+    for number in range(rounds + 1):
+        for name, measure in measurements.items():
+            values[name].extend([measure()] * (number > 0))
+    return values

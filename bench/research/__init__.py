@@ -1,0 +1,1 @@
+"""How the shipped agent was made: kept as a record, run by hand."""

@@ -1,0 +1,45 @@
+import contextlib
+import importlib.util
+
+from bench import learner
+from fastpong.commands.bench import NAMES, _train, bench, table
+from fastpong.config import make_config
+from fastpong.training.trainer import STAGES
+
+
+def test_every_speed_is_measured_in_every_round() -> None:
+    results = bench(make_config("karpathy", {"num_envs": 3, "batch_games": 1, "hidden_units": 8}), 1, 0.1, 2)
+    assert {"limit", "vector_env", "train", "stock_async", "ale_vector", "stages"} <= results.keys()
+    left_out = {"train_late"} | (set() if importlib.util.find_spec("envpool") else {"envpool"})
+    assert set(results["rounds"]) == set(NAMES) - left_out  # REINFORCE has no critic
+    for name in results["rounds"]:
+        assert len(results["rounds"][name]) == 2 and min(results["rounds"][name]) > 0
+        assert min(results["rounds"][name]) <= results[name] <= max(results["rounds"][name])
+        assert name in table(results)
+    assert results["ratios"]["limit"] == 1.0
+    assert tuple(results["stages"]) == STAGES
+    assert results["stages"]["env_wait"] > 0 and results["stages"]["preprocess"] > 0
+
+
+def test_training_is_measured_with_its_critic_as_well() -> None:
+    config = make_config("fast", {"num_envs": 4, "batch_size": 64, "critic_replay_batches": 2})
+    results = bench(config, 1, 0.3, 1, ("limit", "train", "train_late"))
+    assert set(results["rounds"]) == {"limit", "train", "train_late"}
+    with contextlib.ExitStack() as stack:
+        measure, trainer = _train(stack, config, 1, late=True)
+        measure(0.5)
+        assert trainer.learner.statistics["phase"] == "late"
+        assert trainer.learner.statistics["critic_explained_variance"] is not None
+
+
+def test_only_what_is_asked_for_is_measured() -> None:
+    results = bench(
+        make_config("karpathy", {"num_envs": 2, "batch_games": 1, "hidden_units": 8}), 1, 0.05, 1, ("limit", "train")
+    )
+    assert set(results["rounds"]) == set(results["ratios"]) == {"limit", "train"}
+
+
+def test_the_learner_is_measured_and_its_gradient_is_the_dense_one() -> None:
+    found = learner.measure(hidden=64, skip=3, rounds=1)
+    assert {"all of the gradient", "Adam", "update, 1 thread", "dense NumPy", "dense / sparse"} <= found.keys()
+    assert all(value > 0 for value in found.values())

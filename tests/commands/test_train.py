@@ -1,0 +1,136 @@
+"""``fastpong train`` as a user meets it: real subprocesses, their output, exit codes and files."""
+
+import json
+import re
+import resource
+import signal
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from fastpong import __version__
+from fastpong.training.run_folder import RunFolder
+from tests.support.commands import SMALL, fastpong, one_line, settings, start, wait_for, workers_of
+
+
+def test_a_run_and_its_files(tmp_path: Path) -> None:
+    done = fastpong("train", *SMALL, "--steps", "5000", *settings(log_interval=1000), "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(one_line(done.stdout))
+    assert result["reason"] == "steps" and result["steps"] == 5000
+    run = RunFolder(tmp_path / result["run"])
+    assert run.path == tmp_path / "runs" / "karpathy-1"
+    assert len(run.checkpoints()) == 1 and run.best.exists()
+    assert run.config().hidden_units == 8
+    toml = run.path.joinpath("config.toml").read_text()
+    for word in ("numpy", "numba", "gymnasium", "ale_py", "python", __version__):
+        assert word in toml
+    assert "\x1b" not in done.stderr  # no terminal: plain lines
+    assert len(re.findall(r"steps .*/s .*games  score", done.stderr)) == 5
+
+    more = fastpong("train", "--resume", "--steps", "6000", "--target", "20", *settings(eval_games=1), cwd=tmp_path)
+    assert more.returncode == 0, more.stderr
+    stopped, best = more.stdout.splitlines()
+    assert "6,000 steps" in stopped and "runs/karpathy-1" in stopped
+    assert re.match(r"best\.npz, the weights after [56],000 steps: mean score -.* over 2 fresh games", best)
+
+    again = fastpong("train", *SMALL, "--config", str(run.path / "config.toml"), "--steps", "100", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert RunFolder(tmp_path / "runs" / "karpathy-2").config() == run.config()
+
+
+def test_ctrl_c_saves_and_the_run_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    arguments = ["train", *SMALL, *settings(log_interval=400)]
+    process = start(*arguments, "--run", "parts", cwd=tmp_path)
+    wait_for((tmp_path / "parts" / "metrics.jsonl").exists)
+    workers = workers_of(process)
+    assert len(workers) == 2
+    for child in workers:
+        child.send_signal(signal.SIGINT)  # a terminal sends ctrl-C to all of them
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "interrupted" in out and "Traceback" not in err
+    assert not any(child.is_running() for child in workers)
+    steps = json.loads((tmp_path / "parts" / "metrics.jsonl").read_text().splitlines()[-1])["steps"]
+    assert fastpong("train", "--run", "parts", "--resume", "--steps", str(steps + 4000), cwd=tmp_path).returncode == 0
+    assert fastpong(*arguments, "--run", "whole", "--steps", str(steps + 4000), cwd=tmp_path).returncode == 0
+    parts, whole = (RunFolder(tmp_path / name).newest()[0] for name in ("parts", "whole"))
+    assert int(whole["learner.updates"]) >= 1
+    for name in ("policy.w1", "policy.w2", "learner.cache", "envs.emulators", "envs.screens"):
+        np.testing.assert_array_equal(parts[name], whole[name], err_msg=name)
+
+
+def test_kill_9_leaves_no_process_and_the_last_checkpoint(tmp_path: Path) -> None:
+    options = settings(log_interval=400, checkpoint_interval=400)
+    process = start("train", *SMALL, *options, "--run", "run", cwd=tmp_path)
+    run = RunFolder(tmp_path / "run")
+    wait_for(lambda: len(run.checkpoints()) == 2)
+    family = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    process.communicate()
+    psutil.wait_procs(family, timeout=10)
+    assert not [child for child in family if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
+    done = fastpong("train", "--run", "run", "--resume", "--steps", "2400", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["steps"] >= 2400
+
+
+def test_a_dead_env_subprocess_ends_the_run_with_one_line(tmp_path: Path) -> None:
+    options = settings(log_interval=400, checkpoint_interval=400)
+    process = start("train", *SMALL, *options, "--run", "run", cwd=tmp_path)
+    run = RunFolder(tmp_path / "run")
+    wait_for(run.checkpoints)
+    workers_of(process)[0].kill()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    message = err.strip().splitlines()[-1]
+    assert "was killed by SIGKILL" in message and "--run run --resume" in message
+    assert "Traceback" not in err
+    assert fastpong("train", "--run", "run", "--resume", "--steps", "100", cwd=tmp_path).returncode == 0
+
+
+def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path) -> None:
+    options = settings(log_interval=400, checkpoint_interval=400)
+    assert fastpong("train", *SMALL, *options, "--run", "run", "--steps", "1200", cwd=tmp_path).returncode == 0
+    newest, older = RunFolder(tmp_path / "run").checkpoints()
+    newest.write_bytes(newest.read_bytes()[:5000])
+    done = fastpong("train", "--run", "run", "--resume", "--steps", "1600", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "is damaged" in done.stderr and "going on from 800 steps" in done.stderr
+    for path in RunFolder(tmp_path / "run").checkpoints():
+        path.write_bytes(b"")
+    done = fastpong("train", "--run", "run", "--resume", cwd=tmp_path)
+    assert done.returncode == 1 and "no checkpoint to continue from" in done.stderr.strip().splitlines()[-1]
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+    """The kernel refuses files over a limit, as a full disk would."""
+    options = settings(log_interval=400, checkpoint_interval=800)
+    assert fastpong("train", *SMALL, *options, "--run", "run", "--steps", "800", cwd=tmp_path).returncode == 0
+    before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*.npz")}
+
+    def small_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+
+    done = fastpong("train", "--run", "run", "--resume", "--steps", "2400", cwd=tmp_path, preexec_fn=small_files)
+    assert done.returncode == 1
+    assert "training goes on" in done.stderr  # at 1600 steps
+    assert "cannot save" in done.stderr.strip().splitlines()[-1] and "Traceback" not in done.stderr
+    assert {path: path.read_bytes() for path in before} == before
+    assert not list((tmp_path / "run").rglob("*.tmp"))
+
+
+def test_two_trainings_do_not_share_a_folder(tmp_path: Path) -> None:
+    process = start("train", *SMALL, *settings(log_interval=400), "--run", "run", cwd=tmp_path)
+    wait_for((tmp_path / "run" / "metrics.jsonl").exists)
+    for arguments in (["--resume"], []):
+        done = fastpong("train", "--run", "run", *arguments, cwd=tmp_path)
+        assert done.returncode in (1, 2)
+        assert "another fastpong" in done.stderr or "holds a run already" in done.stderr
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    done = fastpong("train", "--run", "run", "--resume", "--envs", "8", cwd=tmp_path)
+    assert done.returncode == 2 and "num_envs is 4 in run and cannot change to 8" in one_line(done.stderr)

@@ -1,0 +1,128 @@
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from fastpong.config import make_config
+from fastpong.envs.emulators import Emulators
+from fastpong.envs.vector_env import EnvError, VectorEnv, check_workers
+from fastpong.errors import UsageError
+from fastpong.parallel.machine import usable_cores
+from tests.support.envs import play_at_random
+
+
+@pytest.mark.parametrize(("env_count", "workers", "groups"), [(5, 2, 2), (5, 3, 2), (5, 5, 2), (7, 1, 3), (1, 1, 2)])
+def test_any_distribution_plays_the_same_games(env_count: int, workers: int, groups: int) -> None:
+    with VectorEnv(env_count, workers, seed=6, groups=groups) as envs:
+        assert sorted(np.concatenate(envs.groups).tolist()) == list(range(env_count))
+        assert max(map(len, envs.groups)) - min(map(len, envs.groups)) <= 1
+        envs.reset()
+        seen = play_at_random(envs, 60)
+    alone = Emulators(range(env_count), seed=6)
+    alone.reset()
+    for step, row in enumerate(seen):
+        observation = alone.step(np.random.default_rng(step).integers(0, 2, env_count))[0]
+        assert row.screens == [hash(screen.tobytes()) for screen in observation["screens"]]
+        assert row.rewards == observation["rewards"].tolist()
+        assert row.ended == observation["ended"].tolist()
+
+
+def test_groups_are_balanced_for_many_workers() -> None:
+    with VectorEnv(64, 16) as envs:
+        assert [len(group) for group in envs.groups] == [32, 32]
+        assert len(envs.processes) == 16
+
+
+def test_snapshot_moves_to_other_workers() -> None:
+    with VectorEnv(5, 2, seed=3) as envs:
+        envs.reset()
+        play_at_random(envs, 40)
+        for group, members in enumerate(envs.groups):
+            envs.send(group, np.zeros(len(members), np.uint8))  # steps in flight belong to the snapshot
+        saved = envs.snapshot()
+        expected = play_at_random(envs, 30)
+    with VectorEnv(5, 3, seed=3) as envs:
+        envs.restore(saved)
+        np.testing.assert_array_equal(envs.screens[envs.rows], saved["screens"])
+        assert play_at_random(envs, 30) == expected
+
+
+def test_ranks_step_their_share_of_the_same_envs() -> None:
+    config = make_config("fast", {"num_envs": 5, "seed": 3, "num_actions": 2, "frame_skip": 3})
+    with VectorEnv.of(config, 2) as envs, VectorEnv.of(config, 1, range(2, 4)) as share:
+        assert (share.env_count, share.env_offset) == (2, 2)
+        both = []
+        for some in (envs, share):
+            some.reset()
+            for group in range(len(some.groups)):
+                some.send(group, np.ones(len(some.groups[group]), np.uint8))
+                some.recv(group)
+            both.append([array[some.rows] for array in (some.screens, some.rewards, some.ended)])
+        for whole, part in zip(*both, strict=True):
+            np.testing.assert_array_equal(whole[2:4], part)
+        assert (both[0][0][2] != both[0][0][3]).any()
+
+
+def test_it_is_a_gymnasium_environment() -> None:
+    with VectorEnv(4, 2, seed=1) as envs:
+        observation, _ = envs.reset(seed=1)
+        assert envs.observation_space.contains(observation)
+        observation, rewards, terminated, truncated, _ = envs.step(envs.action_space.sample())
+        assert envs.observation_space.contains(observation)
+        assert rewards.shape == terminated.shape == truncated.shape == (2,)
+        assert np.shares_memory(observation["screens"], envs.screens)
+
+
+@pytest.mark.parametrize(
+    ("env_count", "workers", "words"), [(4, 5, "4 envs"), (4, 0, "1 or more"), (0, None, "--envs")]
+)
+def test_impossible_numbers(env_count: int, workers: int | None, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        VectorEnv(env_count, workers)
+
+
+def test_one_worker_per_core_but_no_more_than_envs() -> None:
+    assert check_workers(64, None) == min(64, usable_cores())
+    assert check_workers(1, None) == 1
+    assert check_workers(64, None, local_size=usable_cores()) == 1 == check_workers(64, None, local_size=1000)
+    assert check_workers(64, 5, local_size=1000) == 5
+
+
+def alive(processes: list[Any]) -> list[int]:
+    return [process.pid for process in processes if psutil.pid_exists(process.pid)]
+
+
+def test_closing_leaves_no_process_even_with_steps_in_flight() -> None:
+    envs = VectorEnv(4, 2)
+    envs.reset()
+    envs.send(0, np.zeros(len(envs.groups[0]), np.uint8))
+    processes = [psutil.Process(process.pid) for process in envs.processes]
+    envs.close()
+    assert not alive(processes)
+
+
+def test_an_exception_leaves_no_process() -> None:
+    with pytest.raises(ZeroDivisionError), VectorEnv(4, 2) as envs:
+        processes = [psutil.Process(process.pid) for process in envs.processes]
+        raise ZeroDivisionError
+    assert not alive(processes)
+
+
+def test_a_killed_subprocess_is_named() -> None:
+    with VectorEnv(4, 2) as envs:
+        envs.reset()
+        psutil.Process(envs.processes[1].pid).kill()
+        with pytest.raises(EnvError, match=r"env subprocess 1 \(pid \d+\) was killed by SIGKILL"):
+            play_at_random(envs, 5)
+
+
+def test_a_script_without_its_guard_is_told(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("from fastpong.envs.vector_env import VectorEnv\nVectorEnv(2, 1)\n")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "under if __name__ == '__main__'" in done.stderr.strip().splitlines()[-1]

@@ -1,0 +1,58 @@
+"""What an env subprocess is to the system, and what it answers when something is wrong."""
+
+import os
+import signal
+import time
+
+import numpy as np
+import psutil
+import pytest
+
+from fastpong.envs.vector_env import EnvError, VectorEnv
+from fastpong.envs.worker import THREAD_VARIABLES, start_method
+from tests.support.envs import play_at_random
+
+
+def test_a_failing_subprocess_says_why() -> None:
+    with VectorEnv(4, 2) as envs:
+        envs.reset()
+        envs.send(0, np.full(len(envs.groups[0]), 9, np.uint8))
+        with pytest.raises(EnvError, match="IndexError"):
+            envs.recv(0)
+
+
+def test_an_unknown_command_is_told() -> None:
+    with VectorEnv(2, 1) as envs:
+        envs.reset()
+        envs.parent_pipes[0].send(("fly", None))
+        with pytest.raises(EnvError, match="ValueError: unknown command 'fly'"):
+            envs.snapshot()
+
+
+def test_subprocesses_ignore_ctrl_c_and_have_one_thread() -> None:
+    with VectorEnv(4, 2) as envs:
+        envs.reset()
+        for process in envs.processes:
+            psutil.Process(process.pid).send_signal(signal.SIGINT)
+            assert psutil.Process(process.pid).num_threads() == 1
+        time.sleep(0.1)
+        play_at_random(envs, 3)
+
+
+def test_a_subprocess_ends_with_its_parents_pipe() -> None:
+    envs = VectorEnv(2, 2)
+    processes = [psutil.Process(process.pid) for process in envs.processes]
+    for pipe in envs.parent_pipes:
+        pipe.close()
+    _, left = psutil.wait_procs(processes, timeout=20)
+    assert not left
+    envs.close(terminate=True)
+
+
+def test_the_users_environment_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    given, missing = THREAD_VARIABLES[:2]
+    monkeypatch.setenv(given, "7")
+    monkeypatch.delenv(missing, raising=False)
+    with start_method():
+        assert all(os.environ[name] == "1" for name in THREAD_VARIABLES)
+    assert os.environ[given] == "7" and missing not in os.environ

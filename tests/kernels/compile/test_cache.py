@@ -1,0 +1,88 @@
+"""Compiled kernels are kept where the user's caches are, survive two runs that fill the cache, and need none."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import fastpong
+
+RATES = "from fastpong.kernels import optimiser; print(optimiser.__file__, optimiser.rates_of(0.5, 1).beta_1)"
+"""Compiles one small kernel."""
+
+
+def copied(tmp_path: Path) -> Path:
+    """Return a copy of the package, which `PYTHONPATH` finds in `tmp_path`."""
+    package = tmp_path / "fastpong"
+    leave_out = shutil.ignore_patterns("__pycache__", ".mypy_cache", "agent.npz")
+    shutil.copytree(Path(fastpong.__file__).parent, package, ignore=leave_out)
+    return package
+
+
+def test_two_runs_may_fill_the_cache_at_once(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    command = [sys.executable, "-m", "fastpong", "train", "--envs", "2", "--workers", "1", "--steps", "30"]
+    options = ["--preset", "karpathy", "--set", "eval_games=0"]
+    runs = [
+        subprocess.Popen([*command, *options, "--run", str(tmp_path / name)], env=environment, stderr=subprocess.PIPE)
+        for name in ("one", "two")
+    ]
+    for run in runs:
+        assert run.communicate(timeout=240)[1] is not None and run.returncode == 0
+    files = sorted((tmp_path / "cache").rglob("*.nb?"))
+    assert any(file.suffix == ".nbi" for file in files)
+    times = [file.stat().st_mtime_ns for file in files]
+    subprocess.run([*command, *options, "--run", str(tmp_path / "three")], env=environment, check=True)
+    assert sorted((tmp_path / "cache").rglob("*.nb?")) == files
+    assert [file.stat().st_mtime_ns for file in files] == times  # nothing was compiled again
+    # Numba compiles once more where an argument is a constant: that would be in the second file of a kernel.
+    compiled = [file.name for file in files if file.suffix == ".nbc"]
+    assert len(compiled) >= 3 and not [name for name in compiled if not name.endswith(".1.nbc")]
+
+
+def test_a_read_only_install_without_a_home_compiles_at_every_start(tmp_path: Path) -> None:
+    package = copied(tmp_path)
+    (package / "kernels" / "__pycache__").touch()  # where a folder would have to be: nothing can be kept here
+    (package / "kernels" / "compile" / "__pycache__").touch()
+    environment = {**os.environ, "HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null", "PYTHONPATH": str(tmp_path)}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    command = [sys.executable, "-c", RATES]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.split() == [str(package / "kernels" / "optimiser.py"), "0.9"], done.stderr
+    assert not list(tmp_path.rglob("*.nb?"))
+
+
+def test_the_cache_is_the_users_and_leaves_nothing_beside_the_source(tmp_path: Path) -> None:
+    # pip would not remove it, and a left-over folder hides the editable install that comes next.
+    package = copied(tmp_path)
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    script = f"{RATES}; from fastpong.kernels.compile.cache import cache_folder; print(cache_folder())"
+
+    def folder() -> Path:
+        command = [sys.executable, "-c", script]
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+        return Path(done.stdout.splitlines()[-1])
+
+    first = folder()
+    assert first.is_relative_to(tmp_path / "cache") and list(first.rglob("*rates_of*.nbc"))
+    assert not list(package.rglob("*.nb?"))
+    folders = {first}
+    # The hash of noise.py is compiled into the kernels, and those of one file into those of another.
+    for changed in ("noise.py", "kernels/structs.py", "kernels/compile/tiles.py"):
+        with (package / changed).open("a") as file:
+            file.write("# changed\n")
+        folders.add(folder())
+    assert len(folders) == 4
+    with (package / "policy.py").open("a") as file:
+        file.write("# changed\n")
+    assert folder() in folders
+
+
+def test_numba_keeps_what_others_compile_where_it_did() -> None:
+    script = (
+        "from numba import config, njit; before = config.CACHE_DIR; import fastpong.kernels.update;"
+        "assert config.CACHE_DIR == before"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -1,0 +1,190 @@
+"""Minibatches, threads, values of samples, and Adam with an average of the weights."""
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fastpong.arrays import I64, U8
+from fastpong.config import make_config
+from fastpong.kernels.compile.barrier import BOTH, arrive
+from fastpong.kernels.conv import SIDE_INPUTS
+from fastpong.kernels.structs import Loss, Transitions
+from fastpong.learners.updater import Epochs, Samples, Updater
+from fastpong.parallel.comm import Serial
+from fastpong.policy import ConvNet, make_policy
+from fastpong.rollout.buffer import Rollout
+from tests.support.learners import threads_of
+from tests.support.rollouts import fill
+
+CONFIG = make_config("fast", {"num_envs": 2})
+
+
+@pytest.fixture(scope="module")
+def rollout(real_screens: U8) -> Rollout:
+    """40 steps of two envs."""
+    rows, nothing = make_policy(CONFIG).make_rollout(2), np.zeros((40, 2), np.int8)
+    fill(rows, real_screens, (nothing, nothing))
+    return rows
+
+
+def network() -> ConvNet:
+    """One without logits."""
+    return ConvNet(CONFIG, 1, np.random.default_rng(0))
+
+
+def regression(rollout: Rollout, samples: Samples, ids: I64, minibatch_size: int) -> Epochs:
+    """Epochs that only learn what the value should be, for each of the listed samples."""
+    goals = np.random.default_rng(1).standard_normal(len(samples.samples)).astype(np.float32)
+    none = np.zeros(0, np.float32)
+    transitions = Transitions(np.zeros(0, np.uint8), none, none, goals)
+    return Epochs(samples, transitions, Loss(0.0, 0.0, 0.0, 1.0, 0.0), ids, minibatch_size, CONFIG.hidden_units)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_either_half_has_its_arguments(number: int) -> None:
+    threads, seen = threads_of(number), dict[int, tuple[str, int]]()
+
+    def work(half: int, name: str) -> None:
+        seen[half] = name, threading.get_ident()
+
+    threads.run(work, [0, 1], ["first", "second"])
+    assert {half: name for half, (name, _) in seen.items()} == {0: "first", 1: "second"}
+    assert seen[0][1] == threading.get_ident()
+    assert len({thread for _, thread in seen.values()}) == number
+    for failing in range(2):
+
+        def fail(half: int, failing: int = failing) -> None:
+            if half == failing:
+                raise KeyError(half)
+
+        with pytest.raises(KeyError, match=str(failing)):
+            threads.run(fail, [0, 1])
+    threads.close()
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_all_that_has_a_barrier_is_done_once(number: int) -> None:
+    threads, seen = threads_of(number), []
+
+    def work(thread: int, progress: I64) -> bool:
+        seen.append(thread)
+        return arrive(progress, thread, 1)
+
+    threads.run_with_barrier(work)
+    assert sorted(seen) == ([BOTH] if number == 1 else [0, 1])
+    threads.close()
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_thread_does_not_wait_for_one_that_fails(failing: int) -> None:
+    threads, arrived = threads_of(2), []
+
+    def work(thread: int, progress: I64) -> bool:
+        if thread == failing:
+            raise KeyboardInterrupt
+        arrived.append(arrive(progress, thread, 1))
+        return True
+
+    with pytest.raises(KeyboardInterrupt):
+        threads.run_with_barrier(work)
+    assert arrived == [False]
+    threads.close()
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_values_are_those_of_the_acting_kernel(number: int, rollout: Rollout) -> None:
+    """Samples in any order and many times, in more than one part for either thread."""
+    policy, threads = make_policy(CONFIG), threads_of(number)
+    net = network()
+    for name, array in policy.weights.arrays.items():
+        net.arrays[name][:] = array[-1:] if name == "w2" else array
+    expected = np.zeros(80, np.float32)
+    for row in range(40):
+        policy.act(rollout.inputs, 2 * row, np.arange(2), 0)
+        expected[2 * row : 2 * row + 2] = rollout.arrays.values[row]
+    assert expected.std() > 0.01
+    for size in (1, 3, 80, 17_000):
+        samples = np.random.default_rng(size).integers(0, 80, size)
+        comp = Samples(rollout.inputs, samples, threads).values(net.network)
+        np.testing.assert_allclose(comp, expected[samples], rtol=1e-3, atol=1e-5)
+    threads.close()
+
+
+@pytest.mark.parametrize("minibatch_size", [1, 7, 20, 50])
+def test_minibatches_cut_a_permutation(minibatch_size: int, rollout: Rollout) -> None:
+    """Of 50 samples of all ranks 30 are listed here; the scale does not depend on how many of a minibatch these are."""
+    rng = np.random.default_rng(3)
+    listed = rng.permutation(80)[:30]
+    ids = np.full(50, -1, np.int64)
+    ids[rng.permutation(50)[:28]] = rng.permutation(30)[:28]  # two are listed, but not learned from
+    epochs = regression(rollout, Samples(rollout.inputs, listed, threads_of(1)), ids, minibatch_size)
+    for _ in range(2):
+        permutation = rng.permutation(50)
+        epoch = epochs.shuffled(permutation)
+        parts = [permutation[at : at + minibatch_size] for at in range(0, 50, minibatch_size)]
+        assert len(parts) == epochs.count == len(epoch.scales)
+        slots = np.full(30, -1, np.int64)
+        for b, part in enumerate(parts):
+            mine = [int(ids[place]) for place in part if ids[place] >= 0]
+            begin, end = epoch.offsets[b : b + 2]
+            assert epoch.sample_ids[begin:end].tolist() == mine
+            assert epoch.samples[begin:end].tolist() == listed[mine].tolist()
+            assert epoch.scales[b] == 1 / len(part)
+            slots[mine] = b * 2**32 + np.arange(len(mine))
+        assert epoch.slots.tolist() == slots.tolist()
+        assert len(epoch.grad_hidden) >= max(np.diff(epoch.offsets))
+
+
+def trained(rollout: Rollout, threads: int, ema_decay: float | None, epochs: int) -> tuple[ConvNet, Updater, list[Any]]:
+    """A network after so many epochs of one minibatch; and the weights after each."""
+    net, two = network(), threads_of(threads)
+    updater = Updater(net, Serial(), two, ema_decay)
+    batch = regression(rollout, Samples(rollout.inputs, np.arange(6, 80), two), np.arange(74), 74)
+    weights = []
+    for _ in range(epochs):
+        updater.run(batch.shuffled(np.arange(74)), 1e-2)
+        weights.append(net.flat.copy())
+    two.close()
+    return net, updater, weights
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_average_is_a_mean_at_first_and_then_a_moving_one(threads: int, rollout: Rollout) -> None:
+    _, updater, weights = trained(rollout, threads, 0.8, 9)
+    assert updater.updates == 9 and (weights[0] != weights[8]).any()
+    average = np.mean(weights[:5], 0, dtype=np.float64)
+    for array in weights[5:]:
+        average = 0.8 * average + 0.2 * array
+    np.testing.assert_allclose(updater.ema, average, rtol=1e-4, atol=1e-6)
+    assert len(trained(rollout, threads, None, 1)[1].ema) == 0
+
+
+def test_steps_lessen_the_error_and_change_only_what_has_a_gradient(rollout: Rollout) -> None:
+    before = network()
+    net, updater, _ = trained(rollout, 2, None, 12)
+    samples = Samples(rollout.inputs, np.arange(6, 80), threads_of(1))
+    goals = np.random.default_rng(1).standard_normal(74).astype(np.float32)
+    errors = [float(np.square(samples.values(some.network) - goals).mean()) for some in (before, net)]
+    assert errors[1] < 0.8 * errors[0]
+    changed = (net.arrays["w1"] != before.arrays["w1"]).any(1)
+    moments = net.split(updater.state()["exp_avg"])["w1"].any(1)
+    np.testing.assert_array_equal(changed, moments)
+    assert changed[:SIDE_INPUTS].any() and not changed[:SIDE_INPUTS].all() and changed[SIDE_INPUTS]
+    for name in ("kernel", "bias", "w2"):
+        assert (net.arrays[name] != before.arrays[name]).any()
+
+
+def test_an_updaters_state_is_complete(rollout: Rollout) -> None:
+    net, updater, _ = trained(rollout, 1, 0.8, 3)
+    other, threads = network(), threads_of(1)
+    other.load(net.arrays)
+    copy = Updater(other, Serial(), threads, 0.8)
+    copy.load_state({name: array.copy() for name, array in updater.state().items()})
+    batch = regression(rollout, Samples(rollout.inputs, np.arange(6, 80), threads), np.arange(74), 20)
+    for one in (updater, copy):
+        one.run(batch.shuffled(np.arange(74)[::-1].copy()), 1e-2)
+    assert updater.updates == copy.updates == 3 + 4
+    np.testing.assert_array_equal(other.flat, net.flat)
+    np.testing.assert_array_equal(copy.ema, updater.ema)

@@ -1,0 +1,265 @@
+"""Real ranks under a real mpiexec: the numbers do not notice them, and their failures are noticed at once."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from fastpong.errors import UsageError
+from fastpong.parallel.comm import Serial
+from fastpong.parallel.mpi import connect
+from fastpong.training.run_folder import RunFolder
+from tests.support import mpi
+
+SMALL = {
+    "hidden_units": 64, "eval_games": 0, "log_interval": 1000, "checkpoint_interval": 3000, "target_score": 22,
+}  # fmt: skip
+PPO = {
+    "batch_size": 350, "minibatch_size": 96, "update_epochs": 2, "critic_replay_batches": 2, "late_by_step": 0,
+}  # fmt: skip
+
+
+def training(folder: Path, preset: str, steps: int, *more: str, envs: int = 7) -> list[str]:
+    changes = {**SMALL, **(PPO if preset == "fast" else {"batch_games": 2})}
+    settings = [text for key, value in changes.items() for text in ("--set", f"{key}={value}")]
+    start = [] if "--resume" in more else ["--preset", preset, "--envs", str(envs), *settings]
+    return ["train", "--run", str(folder), "--steps", str(steps), *start, *more]
+
+
+def run(ranks: int, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return mpi.run(ranks, "-m", "fastpong", *arguments, **options)
+
+
+def checkpoint(folder: Path) -> dict[str, Any]:
+    return RunFolder(folder).newest()[0]
+
+
+@pytest.mark.parametrize(("preset", "steps", "sizes"), [("fast", 1500, (1, 3)), ("karpathy", 8400, (1, 3))])
+def test_any_number_of_ranks_makes_the_same_updates(
+    preset: str, steps: int, sizes: tuple[int, ...], tmp_path: Path
+) -> None:
+    """Seven envs do not divide evenly. Weights differ by the order of float sums only: 1e-4 of their largest."""
+    states = {}
+    for size in sizes:
+        done = run(size, *training(tmp_path / str(size), preset, steps, "--json"))
+        assert done.returncode == 0, done.stderr
+        assert len(done.stdout.splitlines()) == 1 and json.loads(done.stdout)["reason"] == "steps"  # rank 0 alone
+        states[size] = checkpoint(tmp_path / str(size))
+    one = states[sizes[0]]
+    assert int(one["learner.updates"]) >= 2
+    for size in sizes[1:]:
+        for name in one:
+            close = dict(rtol=0, atol=1e-4 * max(1e-3, float(np.abs(one[name]).max(initial=0))))
+            kind = close if one[name].dtype.kind == "f" else dict(rtol=0, atol=0)
+            np.testing.assert_allclose(states[size][name], one[name], **kind, err_msg=f"{name}, {size} ranks")
+
+
+def test_a_run_goes_on_with_another_number_of_ranks(tmp_path: Path) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert run(1, *training(whole, "fast", 1500)).returncode == 0
+    for size, steps, more in ((3, 500, []), (2, 1500, ["--resume"])):
+        done = run(size, *training(parts, "fast", steps, *more))
+        assert done.returncode == 0, done.stderr
+    one, other = checkpoint(whole), checkpoint(parts)
+    np.testing.assert_allclose(other["policy.w1"], one["policy.w1"], rtol=0, atol=1e-4 * np.abs(one["policy.w1"]).max())
+    for name in ("rollout.images", "rollout.actions", "envs.emulators", "stats.recent", "stats.length", "step"):
+        np.testing.assert_array_equal(other[name], one[name], err_msg=name)
+
+
+def test_ppg_reports_windows(tmp_path: Path) -> None:
+    done = run(3, *training(tmp_path / "run", "ppg", 4000, "--window-seconds", "0.3"))
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.endswith("r/Kup")]
+    assert len(lines) >= 3
+    form = r" *\d+, \d{10} steps @ +\d+/s: +-?\d+\.\d \| +-?\d+\.\d{4} @ 1\.0e-03 lr, +-?\d+\.\d r/Kup"
+    assert all(re.fullmatch(form, line) for line in lines), lines
+    metrics = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert len(metrics) in (len(lines), len(lines) + 1) and -21 <= metrics[-1]["running_reward"] < 0
+
+
+def test_bad_starts_are_told_once(tmp_path: Path) -> None:
+    for arguments, code, words in (
+        (training(tmp_path / "a", "fast", 100, "--no-mpi"), 2, "--no-mpi"),
+        (training(tmp_path / "b", "fast", 100, envs=1), 2, "use fewer ranks"),
+        (training(tmp_path / "c", "nonsense", 100), 2, "there is no preset"),
+        (["eval", "--games", "1"], 2, "without mpiexec"),
+    ):
+        done = run(2, *arguments)
+        told = [line for line in done.stderr.splitlines() if line.startswith("fastpong")]
+        assert done.returncode == code and len(told) == 1 and words in told[0], done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_missing_parts_have_their_own_messages(tmp_path: Path) -> None:
+    """Without mpi4py; and with mpi4py, but no MPI library that it could load."""
+    for name, source, words in (
+        ("mpi4py missing", None, "mpi4py is not installed"),
+        ("no library", "raise RuntimeError('cannot load MPI library')", "finds no MPI library"),
+    ):
+        site = tmp_path / name.replace(" ", "_")
+        site.mkdir()
+        if source is None:  # a finder that hides the real one
+            hide = "import sys, importlib.abc\nclass Hide(importlib.abc.MetaPathFinder):\n"
+            hide += "    def find_spec(self, name, path, target=None):\n"
+            hide += "        if name == 'mpi4py': raise ModuleNotFoundError(name)\n"
+            (site / "sitecustomize.py").write_text(hide + "sys.meta_path.insert(0, Hide())\n")
+        else:
+            (site / "mpi4py").mkdir()
+            (site / "mpi4py" / "__init__.py").write_text("")
+            (site / "mpi4py" / "MPI.py").write_text(source)
+        done = run(2, *training(tmp_path / "run", "fast", 100), env={**os.environ, "PYTHONPATH": str(site)})
+        told = [line for line in done.stderr.splitlines() if line.startswith("fastpong")]
+        assert done.returncode == 1 and len(told) == 1 and words in told[0], done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def started(ranks: int, folder: Path) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
+    """Start a long run, wait for its first checkpoint, and return mpiexec and the ranks."""
+    process = subprocess.Popen(
+        mpi.python(ranks, "-m", "fastpong", *training(folder, "fast", 10**7, envs=8)),
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while not RunFolder(folder).checkpoints() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    found = [
+        child
+        for child in psutil.Process(process.pid).children(recursive=True)
+        if "train" in child.cmdline() and child.environ().get("PMI_RANK")
+    ]
+    return process, sorted(found, key=lambda child: int(child.environ()["PMI_RANK"]))
+
+
+def gone(processes: list[psutil.Process], seconds: float) -> bool:
+    return not psutil.wait_procs(processes, timeout=seconds)[1]
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_killed_rank_ends_the_job(victim: int, tmp_path: Path) -> None:
+    process, ranks = started(2, tmp_path / "run")
+    everyone = psutil.Process(process.pid).children(recursive=True)
+    assert len(ranks) == 2
+    ranks[victim].kill()
+    process.communicate(timeout=20)
+    assert process.returncode != 0
+    assert gone(everyone, 20), "env subprocesses are left"
+    assert RunFolder(tmp_path / "run").newest()[1]["steps"] >= 3000
+
+
+def test_a_failing_rank_tells_why_and_ends_the_job(tmp_path: Path) -> None:
+    process, ranks = started(2, tmp_path / "run")
+    workers = [child for child in ranks[1].children(recursive=True) if "forkserver" in " ".join(child.cmdline())]
+    leaves = [child for child in workers if not child.children()]
+    leaves[-1].kill()
+    output = process.communicate(timeout=20)[0]
+    assert process.returncode != 0
+    assert "fastpong: rank 1: env subprocess" in output and "was killed by SIGKILL" in output, output
+    assert RunFolder(tmp_path / "run").newest()[1]["steps"] >= 3000
+
+
+def test_ctrl_c_saves_first(tmp_path: Path) -> None:
+    process, _ = started(2, tmp_path / "run")
+    os.kill(process.pid, signal.SIGINT)
+    output = process.communicate(timeout=30)[0]
+    assert "stopped, interrupted" in output, output
+    assert process.returncode == 130, output
+    steps = RunFolder(tmp_path / "run").newest()[1]["steps"]
+    last = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1])
+    assert last["steps"] == steps
+
+
+def test_ranks_share_cores_unless_they_are_bound(tmp_path: Path) -> None:
+    cores = sorted(os.sched_getaffinity(0))
+    bind = f"os.sched_setaffinity(0, {{{cores[:2]}[launched()[0]]}})"
+    for setup, wanted in (("", 2), (bind, 1)) if len(cores) > 1 else (("", 2),):
+        done = mpi.run_script(
+            2, tmp_path,
+        "from fastpong.parallel.mpi import connect",
+        "comm = connect()",
+            "import os",
+            "from fastpong.parallel.machine import launched",
+            setup,
+            "print(connect().local_size)",
+        )  # fmt: skip
+        assert "".join(done.stdout.split()) == f"{wanted}{wanted}", done.stderr  # lines of ranks may run together
+
+
+def test_ranks_exchange_values_and_sums(tmp_path: Path) -> None:
+    """Sums are the same on all ranks, bit for bit, and so near to those of float64 as float32 can be."""
+    done = mpi.run_script(
+        3, tmp_path,
+        "from fastpong.parallel.mpi import connect",
+        "comm = connect()",
+        "import numpy as np",
+        "from fastpong.parallel.comm import check_same_weights",
+        "parts = [np.random.default_rng(rank).standard_normal(1001) for rank in range(3)]",
+        "values = parts[comm.rank].astype(np.float32)",
+        "comm.allreduce(values)",
+        "check_same_weights(comm, values)",
+        "np.testing.assert_allclose(values, sum(parts), rtol=1e-5, atol=1e-6)",
+        "counts = np.full(3, comm.rank, np.float64)",
+        "comm.allreduce(counts)",
+        "assert counts.tolist() == [3.0, 3.0, 3.0]",
+        "assert comm.allgather(('rank', comm.rank)) == [('rank', rank) for rank in range(3)]",
+        "assert comm.gather(comm.rank) == ([0, 1, 2] if comm.rank == 0 else None)",
+        "assert comm.broadcast({'from': comm.rank}) == {'from': 0}",
+        "assert comm.size == 3 and comm.seconds > 0",
+        "comm.barrier()",
+        "if comm.rank == 0: print('done')",
+    )  # fmt: skip
+    assert done.returncode == 0 and done.stdout == "done\n", done.stderr
+
+
+def test_a_barrier_waits_for_the_last_and_keeps_no_core_busy(tmp_path: Path) -> None:
+    done = mpi.run_script(
+        2, tmp_path,
+        "from fastpong.parallel.mpi import connect",
+        "comm = connect()",
+        "import time",
+        "busy = time.process_time()",
+        "if comm.rank: time.sleep(2)",
+        "left = time.time()",
+        "comm.barrier()",
+        "back = time.time()",
+        "if comm.rank == 0: assert time.process_time() - busy < 1",
+        "assert min(comm.allgather(back)) >= max(comm.allgather(left))",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_drifted_weights_are_noticed_by_all_ranks(tmp_path: Path) -> None:
+    done = mpi.run_script(
+        2, tmp_path,
+        "from fastpong.parallel.mpi import connect",
+        "comm = connect()",
+        "import numpy as np",
+        "from fastpong.errors import RanksError",
+        "from fastpong.parallel.comm import check_same_weights",
+        "weights = np.ones(5, np.float32)",
+        "check_same_weights(comm, weights)",
+        "weights[3] += comm.rank * 1e-6",
+        "try:",
+        "    check_same_weights(comm, weights)",
+        "except RanksError as error:",
+        "    said = comm.gather(str(error))",
+        "    if comm.rank == 0: print(len(said), said[0])",
+    )  # fmt: skip
+    assert done.returncode == 0 and done.stdout.startswith("2 the weights of rank 1 differ from those of rank 0")
+
+
+def test_without_a_launcher_a_process_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PMI_RANK", "PMI_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    assert isinstance(connect(), Serial) and isinstance(connect(mpi=False), Serial)
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "2")
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
+    with pytest.raises(UsageError, match="--no-mpi"):
+        connect(mpi=False)

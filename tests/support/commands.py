@@ -1,0 +1,52 @@
+"""The command line in subprocesses: run to its end, or started and watched."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+SMALL = ["--preset", "karpathy", "--envs", "4", "--workers", "2", "--batch-games", "1"]
+SMALL += ["--set", "hidden_units=8", "--set", "eval_games=0"]
+"""Options of a run of ``fastpong train`` that takes as little time as one can."""
+
+
+def settings(**changes: object) -> list[str]:
+    """Options that change settings."""
+    return [part for name, value in changes.items() for part in ("--set", f"{name}={value}")]
+
+
+def fastpong(*arguments: str, cwd: Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    command = [sys.executable, "-m", "fastpong", *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=240, **options)
+
+
+def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+    """Start a command."""
+    command = [sys.executable, "-m", "fastpong", *arguments]
+    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 120.0) -> None:
+    """Wait until a condition is true, and fail if it does not come true."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "nothing happened"
+        time.sleep(0.05)
+
+
+def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """Find the env subprocesses: the fork server's children."""
+    children = psutil.Process(process.pid).children(recursive=True)
+    return [child for child in children if child.ppid() != process.pid]
+
+
+def one_line(text: str) -> str:
+    """Return the only line of a text."""
+    lines = text.strip().splitlines()
+    assert len(lines) == 1, text
+    return lines[0]

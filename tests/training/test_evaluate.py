@@ -1,0 +1,86 @@
+"""Whole games, and the best weights of a run: those that play best, not those of the luckiest window."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fastpong.config import changed, make_config
+from fastpong.envs.emulators import Emulators
+from fastpong.errors import UsageError
+from fastpong.noise import EVALUATION, stream_key
+from fastpong.policy import make_policy
+from fastpong.training.checkpoint import load
+from fastpong.training.evaluate import choose_best, evaluate, summarise
+from fastpong.training.run_folder import RunFolder, load_weights
+from tests.support.candidates import add_candidate, one_action
+
+
+def test_whole_games_with_a_fixed_share_for_each_env() -> None:
+    config = make_config("fast", {"seed": 4})
+    weights = make_policy(config).weights.arrays
+    result = evaluate(config, weights, 5, seed=1, workers=2)
+    assert result.games == len(result.scores) == 5
+    assert result.mean == pytest.approx(np.mean(result.scores))
+    assert all(-21 <= score <= 21 and score != 0 for score in result.scores)
+    assert result.steps >= 5 * 700
+    assert evaluate(config, weights, 5, seed=1, workers=1) == result
+
+
+def test_a_game_is_scored_to_its_last_point() -> None:
+    """Against a plain loop over one game with the same noise, played by an agent that always goes up."""
+    config = make_config("fast")
+    games = Emulators([0], seed=stream_key(9, EVALUATION) >> 1, num_actions=3)
+    games.reset()
+    score, steps, over = 0, 0, False
+    while not over:
+        observation = games.step(np.array([0]))[0]
+        score += int(observation["rewards"][0])
+        steps += 1
+        over = bool(observation["ended"][0])
+    result = evaluate(config, one_action(config, 0), 1, seed=9)
+    assert (result.scores, result.steps) == ((score,), steps)
+
+
+def test_the_confidence_interval() -> None:
+    result = summarise([21, 19, 20, -3], 100)
+    assert result.mean == 14.25 and result.wins == 3
+    half = 1.96 * np.std([21, 19, 20, -3], ddof=1) / 2
+    assert result.ci95_low == pytest.approx(14.25 - half)
+    assert result.ci95_high == pytest.approx(14.25 + half)
+    assert set(result.summary()) == {"games", "mean", "ci95_low", "ci95_high", "wins", "steps"}
+
+
+def test_the_candidate_that_plays_best_becomes_best(tmp_path: Path) -> None:
+    shipped, weights = load_weights(None)
+    config = changed(shipped, {"eval_games": 2})
+    run = RunFolder(tmp_path / "run")
+    run.create(config, {})
+    arrays = {f"policy.{name}": array for name, array in weights.items()}
+    run.add_candidate(100, arrays, {"steps": 100, "score": -3.0})
+    assert choose_best(config, run, 1, print) is None, "one candidate is no choice"
+    add_candidate(config, run, 200, 20.0, action=1)  # luckier in training
+    assert choose_best(changed(config, {"eval_games": 0}), run, 1, print) is None
+    with pytest.raises(UsageError, match="--workers must be 1 or more"):  # as many as asked for play
+        choose_best(config, run, -1, print)
+    facts = choose_best(config, run, 1, print)
+    assert facts is not None
+    good, bad = facts["candidates"]
+    assert (good["steps"], bad["steps"]) == (100, 200) and good["mean"] > 10 > -10 > bad["mean"]
+    assert facts["steps"] == 100 and facts["games"] == 4 and 10 < facts["mean"] <= 21
+    assert facts["ci95_low"] <= facts["mean"] <= facts["ci95_high"]
+    best, about = load(run.best)
+    assert about["steps"] == 100 and about["evaluation"] == facts
+    np.testing.assert_array_equal(best["policy.w2"], weights["w2"])
+
+
+def test_a_damaged_candidate_does_not_take_part(tmp_path: Path) -> None:
+    config = make_config("fast", {"eval_games": 1})
+    run = RunFolder(tmp_path / "run")
+    run.create(config, {})
+    for steps in (100, 200):
+        add_candidate(config, run, steps, 0.0, action=0)
+    run.candidates()[0].write_bytes(b"half a file")
+    notes: list[str] = []
+    assert choose_best(config, run, 1, notes.append) is None
+    assert len(notes) == 1 and "does not take part" in notes[0]

@@ -1,0 +1,76 @@
+"""A run from its start to its end: what it writes, why it stops, and that an interruption changes no bit."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fastpong.config import read_toml
+from fastpong.errors import UsageError
+from fastpong.training.checkpoint import save
+from fastpong.training.loop import Limits, train, versions
+from fastpong.training.progress import PlainProgress
+from fastpong.training.run_folder import RunFolder, read_metrics
+from tests.support.trainings import run, small
+
+
+@pytest.mark.parametrize(("name", "steps"), [("fast", 4000), ("late", 4000), ("karpathy", 8000), ("ray", 8000)])
+def test_an_interrupted_run_goes_on_bit_for_bit(name: str, steps: int, tmp_path: Path) -> None:
+    every = 3 * steps // 8
+    config = small(name, log_interval=500, checkpoint_interval=every)
+    run(tmp_path / "whole", config, steps)
+    run(tmp_path / "parts", config, steps * 5 // 9)
+    run(tmp_path / "parts", config, steps, workers=3, resume=True)
+    whole, about, _ = RunFolder(tmp_path / "whole").newest()
+    parts, about_parts, _ = RunFolder(tmp_path / "parts").newest()
+    assert int(whole["learner.updates"]) >= 2
+    assert whole.keys() == parts.keys()
+    for key in whole.keys() - {"stats.counts"}:
+        np.testing.assert_array_equal(whole[key], parts[key], err_msg=key)
+    # Points are counted since the last line of the metrics.
+    np.testing.assert_array_equal(np.delete(whole["stats.counts"], [3, 4]), np.delete(parts["stats.counts"], [3, 4]))
+    assert about["score"] == about_parts["score"]
+    assert whole["learner.schedule_late_since"] >= 0 if name == "late" else True
+    # Checkpoints at 3/8 (deleted since) and 6/8 of the steps, and at the end; the weights of each are a candidate.
+    folder = RunFolder(tmp_path / "whole")
+    saved = [int(path.stem.removeprefix("step_")) for path in folder.candidates()]
+    assert [steps // 6 for steps in saved] == [-(-at // 6) for at in (every, 2 * every, steps)]
+    assert [path.name for path in folder.checkpoints()] == [path.name for path in reversed(folder.candidates()[1:])]
+
+
+def test_a_run_of_another_version_is_told(tmp_path: Path) -> None:
+    run(tmp_path / "run", small("fast"), 200)
+    folder = RunFolder(tmp_path / "run")
+    arrays, about, _ = folder.newest()
+    del arrays["learner.exp_avg_sq"]
+    save(folder.checkpoints()[0], arrays, about)
+    with pytest.raises(UsageError, match="another version"):
+        run(tmp_path / "run", small("fast"), 400, resume=True)
+
+
+def test_metrics_are_the_contracts(tmp_path: Path) -> None:
+    result = run(tmp_path / "run", small("karpathy", log_interval=1200), 6200)
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert lines[-1] == result.metrics and result.reason == "steps"
+    assert [line["steps"] for line in lines] == [1200, 2400, 3600, 4800, 6000, 6204 - 6204 % 6]
+    assert {"wall_s", "steps", "steps_per_s", "games", "score", "point_rate"} <= lines[0].keys()
+    assert lines[0]["score"] is None and lines[-1]["score"] < -15
+    assert all(a["wall_s"] < b["wall_s"] for a, b in zip(lines, lines[1:], strict=False))
+    assert all(0 <= line["point_rate"] <= 1 for line in lines)
+
+
+def test_a_run_stops_when_its_time_is_up_or_its_target_is_reached(tmp_path: Path) -> None:
+    config = small("fast", log_interval=100)
+    folder = RunFolder(tmp_path / "minutes")
+    folder.create(config, versions())
+    result = train(config, folder, PlainProgress(""), workers=1, limits=Limits(steps=10**6, minutes=1e-6))
+    assert result.reason == "minutes" and result.metrics["steps"] < 10**4
+    assert read_toml(folder.path / "config.toml")[1] == versions()
+    # Of windows the running reward counts: with a target of −21, the end of the first one is enough.
+    config = small("ppg", target_score=-21)
+    folder = RunFolder(tmp_path / "target")
+    folder.create(config, {})
+    result = train(config, folder, PlainProgress(""), workers=1, limits=Limits(steps=10**6))
+    assert result.reason == "target" and result.best is None
+    assert len(read_metrics(folder.metrics)) == 1 and len(folder.checkpoints()) == 1

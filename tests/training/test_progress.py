@@ -1,0 +1,49 @@
+import io
+
+from rich.console import Console
+
+from fastpong.training.progress import LiveProgress, clock, curve, describe
+
+LINE = {"wall_s": 83.4, "steps": 1280000, "steps_per_s": 8251.4, "games": 1034, "score": -19.83, "point_rate": 0.081}
+
+
+def test_numbers_in_words() -> None:
+    assert clock(83.4) == "1:23" and clock(3723) == "1:02:03"
+    text = describe(LINE)
+    for part in ("1:23", "1,280,000 steps", "8,251/s", "1,034 games", "-19.83", "8.1 %"):
+        assert part in text
+    assert "score      –" in describe({**LINE, "score": None, "point_rate": None})
+
+
+def test_a_curve_rises_from_the_lower_left_to_the_upper_right() -> None:
+    lines = curve([(x * 1e4, -21 + 0.4 * x) for x in range(101)], 60, 8)
+    assert len(lines) == 8
+    assert {len(line) for line in lines} == {60}
+    rows = [[i for i, c in enumerate(line) if 0x2800 < ord(c) <= 0x28FF] for line in lines[:-1]]
+    assert all(max(low) <= min(high) + 1 for high, low in zip(rows, rows[1:], strict=False))
+    assert lines[0].startswith("  19.0│") and lines[-2].startswith(" -21.0│")
+    assert lines[-1].endswith("1.00 M steps")
+
+
+def test_a_flat_curve_stays_flat() -> None:
+    lines = curve([(0, -20.5), (1e6, -20.5)], 40, 8)
+    assert sum(any(ord(c) > 0x2800 for c in line) for line in lines) == 1
+    assert "starts with" in curve([(0, 1)], 40, 8)[0]
+
+
+def test_the_live_panel_shows_numbers_curve_and_notes() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=80, height=24)
+    progress = LiveProgress(console, "the title", [{**LINE, "steps": 100, "score": -21.0}])
+    progress.metrics(LINE)
+    progress.note("a remark")
+    progress.close()
+    for part in ("the title", "1,280,000 steps", "a remark", "1.28 M steps"):
+        assert part in out.getvalue()
+
+
+def test_windows_are_told_in_the_words_of_ppg_pong() -> None:
+    windows = {"window_reward": -1.25, "running_reward": -0.5, "learning_rate": 1e-3, "per_kup": 12.5}
+    text = describe({**LINE, **windows})
+    for part in ("83, ", "0001280000 steps @   8251/s", " -1.2 |", "-0.5000 @ 1.0e-03 lr", "12.5 r/Kup"):
+        assert part in text
