@@ -18,6 +18,9 @@ class RanksError(FastpongError):
 def explain(error: BaseException, who: str = "") -> int:
     """Print what went wrong in one line on stderr, and return the exit code."""
     code, message = 1, str(error)
+    if type(error).__name__ == "NoArgsIsHelpError":  # click's, whose message is the help
+        print(message, file=sys.stderr, flush=True)
+        return 2
     if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":  # click's, for ctrl-C at a prompt
         code, message = 130, "interrupted"
     elif hasattr(error, "format_message"):  # click's own complaints, whichever click typer brings along

@@ -1,5 +1,4 @@
 """What these scripts make of a run's weights: wider networks that play as before, and means."""
-# ruff: noqa: D103
 
 import shutil
 import subprocess

@@ -1,5 +1,4 @@
 """What plan.py plans and teach.py teaches, on the real emulator."""
-# ruff: noqa: D103
 
 import multiprocessing
 import zlib

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from fastpong.arrays import F32, I32, I64
-from fastpong.kernels.compile.gathers import add_to_rows, clear_row, conv_backward, conv_forward, sum_rows
+from fastpong.kernels.compile.gathers import add_to_rows, conv_backward, conv_forward, sum_rows
 from fastpong.kernels.compile.jit import fused, inlined, kernel, new_matrix
 from fastpong.kernels.compile.simd import COLUMNS
 from fastpong.kernels.compile.tiles import (
@@ -248,7 +248,7 @@ def conv_hidden_backward(
         total = list_groups(bucket.patch_ids, begin, end, ids, heads, groups)
         before, known = known, list_new(ids, total, work.visited, stamp, used, known)
         for i in range(before, known):
-            clear_row(grad_channels, used[i])
+            grad_channels[used[i]] = np.float32(0.0)
         for first in range(0, total, GROUP_BLOCK):
             last = min(first + GROUP_BLOCK, total)
             fours = first + (last - first) // PATCH_BLOCK * PATCH_BLOCK

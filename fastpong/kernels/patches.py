@@ -53,9 +53,7 @@ class _Table(NamedTuple):
 
 
 @kernel
-def _mixed(
-    number: Any,
-) -> Any:
+def _mixed(number: Any) -> Any:
     """Return 64 well-mixed bits, uint64: the finaliser of SplitMix64, see `fastpong.noise`."""
     x = np.uint64(number + 1) * _GOLDEN
     x = (x ^ (x >> np.uint64(30))) * _MUL_1
@@ -85,9 +83,7 @@ def patch_strip(
 
 
 @kernel
-def cell_of(
-    strip: Any,
-) -> Any:
+def cell_of(strip: Any) -> Any:
     """Return the cell of a strip, numbered by the first of the four positions whose patches it belongs to."""
     pixel = np.int64(strip) // STRIP_ROWS
     return pixel // _COURT_WIDTH // _ROWS * _WIDTH + pixel % _COURT_WIDTH // _COLUMNS
@@ -229,9 +225,7 @@ def _sort(
 
 
 @kernel
-def _doubled(
-    numbers: I32,
-) -> I32:
+def _doubled(numbers: I32) -> I32:
     """Return an array of twice the size that begins with these."""
     more = np.empty(2 * len(numbers), np.int32)
     for i in range(len(numbers)):
@@ -253,9 +247,7 @@ def _slot_of(
 
 
 @kernel
-def _larger(
-    table: _Table,
-) -> _Table:
+def _larger(table: _Table) -> _Table:
     """Return a table with the same patches that is twice as large."""
     keys, names = np.zeros(2 * len(table.keys), np.uint64), np.zeros(2 * len(table.keys), np.int32)
     for i in range(len(table.keys)):
@@ -269,10 +261,7 @@ def _larger(
 
 
 @kernel
-def middle_position(
-    inputs: Inputs,
-    samples: I64,
-) -> int:
+def middle_position(inputs: Inputs, samples: I64) -> int:
     """Return the position before which about half of the pairs are, going by a part of the samples."""
     strips, arrays = inputs.images, inputs.arrays
     counts = np.zeros(POSITIONS, np.int64)

@@ -260,8 +260,8 @@ def record_strips(
     return at
 
 
-def dense(changes: I16, inputs: int = PIXELS) -> npt.NDArray[Any]:
-    """Write out a list of signed non-zeros: int8 (inputs,) of −1, 0, 1. Twin: naive.dense."""
-    image = np.zeros(inputs, np.int8)
+def dense(changes: I16) -> npt.NDArray[Any]:
+    """Write out a list of signed non-zeros: int8 (6400,) of −1, 0, 1. Twin: naive.dense."""
+    image = np.zeros(PIXELS, np.int8)
     image[np.abs(changes) - 1] = np.sign(changes)
     return image

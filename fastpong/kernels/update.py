@@ -32,10 +32,7 @@ _ARRIVALS = 4  # of either thread in a minibatch
 
 
 @inlined
-def _workspace(
-    patches: Patches,
-    network: Network,
-) -> Workspace:
+def _workspace(patches: Patches, network: Network) -> Workspace:
     count = len(patches.strip_offsets) - 1
     grad_sums = prefix_sums(network.kernel)
     grad_sums[:] = np.float32(0.0)
@@ -44,31 +41,18 @@ def _workspace(
 
 
 @inlined
-def _bucket(
-    buckets: Buckets,
-    half: int,
-    b: int,
-) -> Bucket:
+def _bucket(buckets: Buckets, half: int, b: int) -> Bucket:
     return Bucket(buckets.offsets[b], buckets.offsets[b + 1], buckets.slots[half], buckets.patch_ids[half])
 
 
 @inlined
-def _half_of(
-    half: int,
-    count: Any,
-) -> slice:
+def _half_of(half: int, count: Any) -> slice:
     middle = (count + 1) // 2
     return slice(0, middle) if half == 0 else slice(middle, count)
 
 
 @inlined
-def _forward(
-    half: int,
-    b: int,
-    work: Workspace,
-    epoch: Epoch,
-    network: Network,
-) -> None:
+def _forward(half: int, b: int, work: Workspace, epoch: Epoch, network: Network) -> None:
     """Compute what the positions of a half contribute to the hidden units of minibatch b."""
     hidden = epoch.hidden[half][: epoch.offsets[b + 1] - epoch.offsets[b]]
     hidden[:] = np.float32(0.0)
@@ -79,13 +63,7 @@ def _forward(
 
 
 @inlined
-def _learn_outputs(
-    half: int,
-    b: int,
-    epoch: Epoch,
-    network: Network,
-    gradient: Network,
-) -> None:
+def _learn_outputs(half: int, b: int, epoch: Epoch, network: Network, gradient: Network) -> None:
     """Complete the hidden units of a half of the samples of minibatch b, and take the loss's gradient back to them."""
     begin, end, loss = epoch.offsets[b], epoch.offsets[b + 1], epoch.loss
     part = _half_of(half, end - begin)
@@ -117,13 +95,7 @@ def _flat(
 
 
 @inlined
-def _step_rest(
-    half: int,
-    network: Network,
-    gradients: tuple[Network, Network],
-    optimiser: Adam,
-    rates: Rates,
-) -> None:
+def _step_rest(half: int, network: Network, gradients: tuple[Network, Network], optimiser: Adam, rates: Rates) -> None:
     """Change a half of the weights that belong to no position, whose gradient both halves have added to."""
     for part in range(2 * half, 2 * half + 2):
         gradient, other = _flat(part, gradients[0]), _flat(part, gradients[1])
@@ -135,11 +107,7 @@ def _step_rest(
 
 
 @inlined
-def _average(
-    half: int,
-    optimiser: Adam,
-    step: Any,
-) -> None:
+def _average(half: int, optimiser: Adam, step: Any) -> None:
     """Move a half of the weights' average; at first it is the mean of all weights so far."""
     share = np.float32(max(1.0 - optimiser.ema_decay, 1.0 / step))
     part = _half_of(half, len(optimiser.ema))

@@ -52,9 +52,18 @@ class Communicator(Protocol):
 
 
 class Serial:
-    """A run of one process. See `Communicator`."""
+    """A run of one process. See `Communicator`.
 
-    rank, size, local_size, seconds = 0, 1, 1, 0.0
+    Parameters
+    ----------
+    size : int
+        More than 1: the process does what one of so many ranks does, without the others.
+    """
+
+    rank, local_size, seconds = 0, 1, 0.0
+
+    def __init__(self, size: int = 1):
+        self.size = size
 
     def allreduce(self, array: npt.NDArray[Any]) -> None:
         """No-op."""

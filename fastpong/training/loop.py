@@ -224,7 +224,7 @@ def _load_kernels_one_by_one(config: Config, comm: Communicator) -> None:
     """Load the kernels on rank 0 first: it fills the cache, which is safe, but slow, to fill twice."""
     if comm.rank:
         comm.barrier()
-    load_kernels(config)
+    load_kernels(config, comm.size)
     if not comm.rank:
         comm.barrier()
 

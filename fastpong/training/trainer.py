@@ -203,10 +203,10 @@ class Trainer(Actor):
         self.steps_taken = int(arrays["step"])
 
 
-def load_kernels(config: Config) -> None:
-    """Compile the kernels of a run, or load them from the cache: a spare learner with one env learns from zeros."""
+def load_kernels(config: Config, ranks: int = 1) -> None:
+    """Compile the kernels of a run of so many ranks, or load them from the cache: a spare learner learns from zeros."""
     spare = replace(config, num_envs=1, batch_size=1, critic_replay_batches=min(1, config.critic_replay_batches))
-    policy, learner = make_agent(spare)
+    policy, learner = make_agent(spare, Serial(ranks))
     rollout, stats, one = policy.make_rollout(1), EpisodeStats(1, 0.0), np.zeros(1, np.int64)
     zero = np.zeros(1, np.int8)
     blank = Observation(as_words(np.zeros((1, *SCREEN), np.uint8)), zero, zero)

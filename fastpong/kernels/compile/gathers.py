@@ -117,22 +117,6 @@ def _conv_backward() -> Any:
     return plain if PLAIN else intrinsic(conv_backward)
 
 
-def _clear_row() -> Any:
-    """Make a function: matrix[patch] = 0, of 16 numbers."""
-
-    def clear_row(typing: Any, matrix: Any, patch: Any) -> Any:
-        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            store(builder, Matrix(context, builder, signature.args[0], values[0]).at(values[1]), [ZEROS])
-            return context.get_dummy_value()
-
-        return types.void(matrix, INT), code
-
-    def plain(matrix: Any, patch: int) -> None:
-        matrix[patch] = 0.0
-
-    return plain if PLAIN else intrinsic(clear_row)
-
-
 def _add_to_rows() -> Any:
     """Make a function: matrix[rows[k]] += others[groups[k − begin]] for the k of a list, in some columns."""
 
@@ -223,5 +207,5 @@ def _dot() -> Any:
     return plain if PLAIN else intrinsic(dot)
 
 
-conv_forward, add_strip, conv_backward, clear_row = _conv_forward(), _add_strip(), _conv_backward(), _clear_row()
+conv_forward, add_strip, conv_backward = _conv_forward(), _add_strip(), _conv_backward()
 add_to_rows, sum_rows, dot = _add_to_rows(), _sum_rows(), _dot()

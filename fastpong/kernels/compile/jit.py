@@ -62,10 +62,7 @@ _SLACK = LINE // 4 - 1  # floats that it may take to come to the next line
 
 
 @kernel
-def new_matrix(
-    rows: Any,
-    columns: Any,
-) -> F32:
+def new_matrix(rows: Any, columns: Any) -> F32:
     """Return a matrix float32 (rows, columns) that begins at a cache line; its numbers are not set."""
     buffer = np.empty(rows * columns + _SLACK, np.float32)
     first = -buffer.ctypes.data % LINE // 4

@@ -55,13 +55,6 @@ def test_conv_backward() -> None:
     np.testing.assert_allclose(sums, wanted_sums, rtol=1e-5, atol=1e-5)
 
 
-def test_clear_row() -> None:
-    channels = CHANNELS.copy()
-    call(gathers.clear_row, channels, 4)
-    assert not channels[4].any()
-    np.testing.assert_array_equal(np.delete(channels, 4, 0), np.delete(CHANNELS, 4, 0))
-
-
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
 def test_rows_are_added_and_added_to(kind: Any) -> None:
     rows = np.array([9, 2, 0, 2, 3, 9]).astype(kind)  # the first and the last are not meant
