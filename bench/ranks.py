@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.common import allreduces, output_of, parser, train_on_ranks
-from fastpong.commands.bench import emulator_limit
+from fastpong.commands.speeds import emulator_limit
 from fastpong.config import Config, make_config
 from fastpong.policy import make_policy
 

@@ -15,7 +15,7 @@ from fastpong.envs.vector_env import check_workers
 from fastpong.envs.worker import THREAD_VARIABLES
 from fastpong.kernels.compile.cache import cache_folder
 from fastpong.parallel.comm import Communicator
-from fastpong.parallel.machine import usable_cores
+from fastpong.parallel.machine import processor, usable_cores
 
 BASE = ("numpy", "numba", "llvmlite", "gymnasium", "ale-py", "typer")
 EXTRAS = ("pygame", "imageio-ffmpeg", "matplotlib", "mpi4py", "ray")
@@ -40,7 +40,7 @@ def examine(comm: Communicator) -> dict[str, Any]:
         "fastpong": fastpong.__version__,
         "python": f"{platform.python_version()} ({sys.executable})",
         "platform": platform.platform(),
-        "processor": _processor(),
+        "processor": processor(),
         "cores": f"{usable_cores()} usable of {os.cpu_count()}",
         "threads": ", ".join(f"{name}={os.environ[name]}" for name in THREAD_VARIABLES if name in os.environ)
         or "no variable set: env subprocesses use one each, the learner one per core up to two",
@@ -80,17 +80,6 @@ def _mpi_library() -> str:
     if done.returncode:
         return "mpi4py finds none: install one, or pip install mpich"
     return " ".join(done.stdout.split()[:3])
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo") as file:
-            for line in file:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or "unknown"
 
 
 def _cache(problems: list[str]) -> str:

@@ -26,10 +26,8 @@ from fastpong.kernels.compile.jit import inlined, kernel
 from fastpong.kernels.preprocess import COURT, STRIP_ROWS
 from fastpong.kernels.structs import Inputs, Patches
 
-CELL = (STRIP_ROWS, 4)
-"""Rows and columns of a cell."""
-GRID = (COURT[0] // CELL[0] + 1, COURT[1] // CELL[1] + 1)
-"""Rows and columns of positions."""
+CELL = (STRIP_ROWS, 4)  # rows and columns of a cell
+GRID = (COURT[0] // CELL[0] + 1, COURT[1] // CELL[1] + 1)  # rows and columns of positions
 POSITIONS = GRID[0] * GRID[1]
 
 _ROWS, _COLUMNS, _WIDTH = CELL[0], CELL[1], GRID[1]
@@ -59,16 +57,6 @@ def _mixed(number: Any) -> Any:
     x = (x ^ (x >> np.uint64(30))) * _MUL_1
     x = (x ^ (x >> np.uint64(27))) * _MUL_2
     return x ^ (x >> np.uint64(31))
-
-
-@kernel
-def _rotated(
-    bits: Any,  # uint64
-    quarters: int,
-) -> Any:
-    """Rotate a word by quarters of its bits."""
-    left = np.uint64(16 * quarters)
-    return bits << left | bits >> np.uint64(64) - left if quarters else bits
 
 
 @kernel
@@ -134,8 +122,8 @@ def _add_samples(
                     positions[pair] = position
                     pair += (visited[position] != m) & (first <= position) & (position < last)
                     visited[position] = m
-                    # Rotated, so that the same cell elsewhere in the patch counts differently.
-                    hashes[position] += _rotated(mixed, d)
+                    # Rotated by quarters, so that the same cell elsewhere in the patch counts differently.
+                    hashes[position] += mixed << np.uint64(16 * d) | mixed >> np.uint64(64 - 16 * d & 63)
         for e in range(begin, pair):
             position = np.int64(positions[e])
             key = hashes[position] | np.uint64(1)  # 0: a free slot

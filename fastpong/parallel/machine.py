@@ -1,6 +1,8 @@
 """The cores that this process may use, and the rank that an MPI launcher gives it."""
 
+import contextlib
 import os
+import platform
 from contextlib import AbstractContextManager
 
 STEPS = 2
@@ -15,6 +17,15 @@ def allowed_cores() -> set[int]:
 def usable_cores() -> int:
     """Cores that this process may run on."""
     return len(allowed_cores())
+
+
+def processor() -> str:
+    """Return the name of this machine's processor."""
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
+        for line in file:
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 class CoreRotation(AbstractContextManager[None, None]):

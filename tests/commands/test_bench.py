@@ -2,7 +2,8 @@ import contextlib
 import importlib.util
 
 from bench import learner
-from fastpong.commands.bench import NAMES, _train, bench, table
+from fastpong.commands.bench import NAMES, bench, table
+from fastpong.commands.speeds import training
 from fastpong.config import make_config
 from fastpong.training.trainer import STAGES
 
@@ -26,7 +27,7 @@ def test_training_is_measured_with_its_critic_as_well() -> None:
     results = bench(config, 1, 0.3, 1, ("limit", "train", "train_late"))
     assert set(results["rounds"]) == {"limit", "train", "train_late"}
     with contextlib.ExitStack() as stack:
-        measure, trainer = _train(stack, config, 1, late=True)
+        measure, trainer = training(stack, config, 1, late=True)
         measure(0.5)
         assert trainer.learner.statistics["phase"] == "late"
         assert trainer.learner.statistics["critic_explained_variance"] is not None

@@ -1,0 +1,197 @@
+"""What ``fastpong bench`` measures, each started once: a function that runs for some seconds and returns steps/s.
+
+The limit is one process per core that only steps emulators, without reading a screen or sending a message.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import itertools
+import multiprocessing
+import time
+from collections.abc import Callable
+from typing import Any
+
+import ale_py
+import gymnasium
+import numpy as np
+from ale_py import Action, ALEInterface, AtariVectorEnv, roms
+from gymnasium.vector import AsyncVectorEnv
+
+from fastpong.config import Config
+from fastpong.envs.vector_env import VectorEnv
+from fastpong.envs.worker import start_method
+from fastpong.parallel.machine import usable_cores
+from fastpong.training.trainer import Trainer, load_kernels
+
+Measure = Callable[[float], float]
+"""Runs for about so many seconds and returns steps per second."""
+
+
+def emulator_limit(stack: contextlib.ExitStack, config: Config) -> Measure:
+    """Start bare emulators, one process per core; the returned function measures their steps/s for some seconds."""
+    cores = min(usable_cores(), config.num_envs)
+    pipes = []
+    with start_method() as method:
+        context: Any = multiprocessing.get_context(method)
+        for core in range(cores):
+            ours, theirs = context.Pipe()
+            games = len(range(core, config.num_envs, cores))
+            arguments = (theirs, games, config.frame_skip, config.repeat_action_probability, core)
+            process = context.Process(target=_emulate, args=arguments, daemon=True)
+            process.start()
+            theirs.close()
+            pipes.append(ours)
+            stack.callback(process.join)
+            stack.callback(ours.close)
+    for pipe in pipes:
+        pipe.recv()
+
+    def measure(seconds: float) -> float:
+        for pipe in pipes:
+            pipe.send(seconds)
+        return float(sum(pipe.recv() for pipe in pipes))
+
+    return measure
+
+
+def _emulate(pipe: Any, games: int, frame_skip: int, sticky: float, seed: int) -> None:
+    """Body of a process of the limit: step some emulators with random actions, and nothing else."""
+    ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    rom = roms.get_rom_path("pong")
+    assert rom is not None  # it is part of the ale-py package
+    emulators = []
+    for game in range(games):
+        emulator = ALEInterface()
+        emulator.setInt("random_seed", 1000 * seed + game)
+        emulator.setInt("frame_skip", frame_skip)
+        emulator.setFloat("repeat_action_probability", sticky)
+        emulator.loadROM(rom)
+        emulators.append(emulator)
+    rng = np.random.default_rng(seed)
+    choices = (Action.RIGHT, Action.LEFT)
+    pipe.send("ready")
+    with contextlib.suppress(EOFError):
+        while True:
+            seconds = pipe.recv()
+            steps, start = 0, time.perf_counter()
+            while (now := time.perf_counter()) < start + seconds:
+                for emulator, action in zip(emulators, rng.integers(0, 2, games).tolist(), strict=True):
+                    emulator.act(choices[action])
+                    if emulator.game_over():
+                        emulator.reset_game()
+                steps += games
+            pipe.send(steps / (now - start))
+
+
+def vector_env(stack: contextlib.ExitStack, config: Config, workers: int | None) -> Measure:
+    """Start fastpong's vector env; random actions."""
+    envs = stack.enter_context(VectorEnv.of(config, workers))
+    envs.reset()
+    # Drawn beforehand: between two messages the code of NumPy is pushed out of the caches, and a draw takes 60 µs.
+    drawn = np.random.default_rng(0).integers(0, config.num_actions, (997, config.num_envs), np.uint8)
+    rows = itertools.cycle([[row[members] for members in envs.groups] for row in drawn])
+
+    def step() -> None:
+        with envs.rotation:
+            for group, actions in enumerate(next(rows)):
+                envs.recv(group)
+                envs.send(group, actions)
+
+    return _measure(envs, step)
+
+
+def _measure(envs: VectorEnv, step: Callable[[], object]) -> Measure:
+    """Return a function that repeats steps of all envs for some seconds, and waits for those in flight."""
+    for _ in range(envs.env_count):  # until each env has an emulator of its own
+        step()
+
+    def measure(seconds: float) -> float:
+        steps, start = 0, time.perf_counter()
+        while time.perf_counter() < start + seconds:
+            step()
+            steps += envs.env_count
+        for group in range(len(envs.groups)):
+            envs.recv(group)
+        return steps / (time.perf_counter() - start)
+
+    return measure
+
+
+def training(
+    stack: contextlib.ExitStack, config: Config, workers: int | None, late: bool = False
+) -> tuple[Measure, Trainer]:
+    """Start training, early or in the late phase; also returns the trainer, which has the time of each stage."""
+    # No exploring starts: their steps are not learned from, so the first million steps of a run are faster.
+    config = dataclasses.replace(config, exploring_start_steps=0)
+    envs = stack.enter_context(VectorEnv.of(config, workers))
+    trainer = Trainer(config, envs)
+    if late:
+        trainer.learner.begin_late_phase(0)
+    trainer.start()
+    load_kernels(config)
+
+    def step() -> None:
+        trainer.step()
+        trainer.learn_if_due()
+
+    return _measure(envs, step), trainer
+
+
+def stock_async(stack: contextlib.ExitStack, config: Config) -> Measure:
+    """Start gymnasium's vector env, a process per env; random actions."""
+    make = functools.partial(
+        gymnasium.make,
+        "ALE/Pong-v5",
+        frameskip=config.frame_skip,
+        repeat_action_probability=config.repeat_action_probability,
+    )
+    env = AsyncVectorEnv([make] * config.num_envs)
+    stack.callback(env.close)
+    return _vector(env, config, [2, 3])
+
+
+def ale_vector(stack: contextlib.ExitStack, config: Config, height: int, width: int) -> Measure:
+    """Start ale-py's vector env, with images of this size; random actions."""
+    env = AtariVectorEnv(
+        "pong", config.num_envs, frameskip=config.frame_skip, img_height=height, img_width=width,
+        repeat_action_probability=config.repeat_action_probability, num_threads=usable_cores(),
+    )  # fmt: skip
+    stack.callback(env.close)
+    return _vector(env, config, [2, 3])
+
+
+def envpool(config: Config) -> Measure:
+    """Start EnvPool, a thread per core; random actions."""
+    from envpool import make_gymnasium
+
+    env = make_gymnasium(
+        "Pong-v5", num_envs=config.num_envs, num_threads=usable_cores(), frame_skip=config.frame_skip,
+        repeat_action_probability=config.repeat_action_probability, stack_num=1, seed=config.seed,
+    )  # fmt: skip
+    env.reset()
+    rng = np.random.default_rng(0)
+
+    def measure(seconds: float) -> float:
+        steps, start = 0, time.perf_counter()
+        while time.perf_counter() < start + seconds:
+            _, _, terminated, truncated, _ = env.step(rng.choice([2, 3], config.num_envs))
+            steps += config.num_envs - int(np.sum(terminated | truncated))  # it resets in the step after, as above
+        return steps / (time.perf_counter() - start)
+
+    return measure
+
+
+def _vector(env: Any, config: Config, actions: list[int]) -> Measure:
+    env.reset(seed=config.seed)
+    rng = np.random.default_rng(0)
+
+    def measure(seconds: float) -> float:
+        steps, start = 0, time.perf_counter()
+        while time.perf_counter() < start + seconds:
+            _, _, terminated, truncated, _ = env.step(rng.choice(actions, config.num_envs))
+            # In NEXT_STEP mode a game's next transition is a no-op, which is not a step.
+            steps += config.num_envs - int(np.sum(terminated | truncated))
+        return steps / (time.perf_counter() - start)
+
+    return measure
