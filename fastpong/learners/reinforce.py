@@ -94,6 +94,7 @@ class Reinforce:
     """
 
     synchronise_every = 1  # it waits for a number of games
+    SLOW_KERNELS = ()
 
     def __init__(self, config: Config, policy: Policy, comm: Communicator, envs: range):
         self.config, self.policy, self._comm = config, policy, comm

@@ -58,23 +58,24 @@ class EpisodeStats:
         self.running_reward: float | None = None
         self.won = self.lost = 0
         self._recent: deque[tuple[int, int]] = deque(maxlen=RECENT)  # (score, length) of a game
-        self._score, self._length = np.zeros(len(envs), np.int64), np.zeros(len(envs), np.int64)
+        self._score = np.zeros(len(envs), np.int64)
+        self._taken, self._begun = 0, np.zeros(len(envs), np.int64)  # steps of each env, and those before its game
         self._finished: list[Game] = []
         self._new_won = self._new_lost = 0
 
     def add(self, rewards: I8, ended: I8) -> None:
         """Count one step of every env of this rank: `rewards` and `ended` are int8 (envs,)."""
         self.steps += self._num_envs
-        self._length += 1
+        self._taken += 1
         if rewards.any():
             self._score += rewards
             self._new_won += int(np.maximum(rewards, 0).sum())
             self._new_lost -= int(np.minimum(rewards, 0).sum())
         if ended.any():
             for env in np.flatnonzero(ended).tolist():
-                score, length = int(self._score[env]), int(self._length[env])
-                self._finished.append(Game(self.steps, self._offset + env, score, length))
-                self._score[env] = self._length[env] = 0
+                length = self._taken - int(self._begun[env])
+                self._finished.append(Game(self.steps, self._offset + env, int(self._score[env]), length))
+                self._score[env], self._begun[env] = 0, self._taken
 
     def take_finished(self) -> list[Game]:
         """Return this rank's games that have ended since the last `synchronise` or `take_finished`, in order."""
@@ -130,7 +131,7 @@ class EpisodeStats:
             "running": np.array(running),
             "recent": np.array(self._recent, np.int64).reshape(-1, 2),
             "score": self._score,
-            "length": self._length,
+            "length": self._taken - self._begun,
         }
 
     def load_state(self, arrays: Arrays) -> None:
@@ -138,4 +139,4 @@ class EpisodeStats:
         self.steps, self.games, self.batch_games, self.won, self.lost, self.net_points = arrays["counts"].tolist()
         self.running_reward = None if np.isnan(arrays["running"]) else float(arrays["running"])
         self._recent = deque(((int(a), int(b)) for a, b in arrays["recent"]), maxlen=RECENT)
-        self._score[:], self._length[:] = arrays["score"], arrays["length"]
+        self._score[:], self._begun[:] = arrays["score"], self._taken - arrays["length"]

@@ -19,7 +19,7 @@ from fastpong.training.checkpoint import CheckpointError, save
 from fastpong.training.evaluate import choose_best
 from fastpong.training.progress import Progress
 from fastpong.training.run_folder import RunFolder
-from fastpong.training.trainer import Trainer, load_kernels
+from fastpong.training.trainer import Trainer
 
 Reason = Literal["target", "steps", "minutes", "interrupted"]
 
@@ -97,8 +97,7 @@ def train(
         weights = trainer.policy.weights.flat
         weights[:] = comm.broadcast(weights)
         check_same_weights(comm, weights)
-        progress.note("loading the kernels (compiling them takes about half a minute, once)")
-        _load_kernels_one_by_one(config, comm)
+        _load_kernels(trainer, progress)
         of_ranks = "" if comm.size == 1 else f" of rank 0 of {comm.size}, {comm.local_size} to these cores"
         progress.note(f"{config.num_envs} envs, {len(mine)} of them in {envs.workers} subprocesses{of_ranks}")
 
@@ -220,13 +219,15 @@ class _Log:
         run.save_checkpoint(trainer.stats.steps, arrays, {**about, "best_score": self._best_score})
 
 
-def _load_kernels_one_by_one(config: Config, comm: Communicator) -> None:
+def _load_kernels(trainer: Trainer, progress: Progress) -> None:
     """Load the kernels on rank 0 first: it fills the cache, which is safe, but slow, to fill twice."""
-    if comm.rank:
-        comm.barrier()
-    load_kernels(config, comm.size)
-    if not comm.rank:
-        comm.barrier()
+    progress.note("loading the kernels (compiling them takes some ten seconds, once)")
+    if trainer.comm.rank:
+        trainer.comm.barrier()
+    if trainer.load_kernels():
+        progress.note("a subprocess compiles those that learn: the first update waits for it")
+    if not trainer.comm.rank:
+        trainer.comm.barrier()
 
 
 def _why_stop(target: bool, steps: bool, flags: list[tuple[bool, bool]]) -> Reason | None:

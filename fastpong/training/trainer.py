@@ -1,8 +1,8 @@
 """Stepping all envs, and learning from them: the core of training, evaluation and play, without files."""
 
+import subprocess
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from fastpong.config import Config
 from fastpong.envs.base import LAYOUT as ENV_LAYOUT
 from fastpong.envs.base import Envs
 from fastpong.errors import UsageError
-from fastpong.kernels.preprocess import SCREEN, Observation, as_words
+from fastpong.kernels.preprocess import Observation, as_words
 from fastpong.learners.base import make_agent
 from fastpong.parallel.comm import Communicator, Serial, check_same_weights
 from fastpong.parallel.sharding import Layout, cut, join
@@ -21,6 +21,7 @@ from fastpong.rollout.buffer import LAYOUT as ROLLOUT_LAYOUT
 from fastpong.rollout.buffer import join_states
 from fastpong.rollout.episode_stats import LAYOUT as STATS_LAYOUT
 from fastpong.rollout.episode_stats import EpisodeStats
+from fastpong.training.kernels import load_kernels
 
 CHECK_EVERY = 8
 """Batches after which ranks make sure that they still have the same weights."""
@@ -114,6 +115,7 @@ class Trainer(Actor):
         policy, self.learner = make_agent(config, self.comm, self._mine)
         super().__init__(config, envs, policy)
         self._batches = self._synchronised_at = 0
+        self._compiling: subprocess.Popen[bytes] | None = None
 
     def step(self, greedy: bool = False, exploring_starts: float = 0.0) -> None:
         """See `Actor.step`, with the learner's exploring starts; now and then ranks also `synchronise`."""
@@ -135,10 +137,18 @@ class Trainer(Actor):
         """Whether the agent is as good as the target score asks for; the same on all ranks."""
         return self.learner.reached(self.config.target_score, self.stats)
 
+    def load_kernels(self) -> bool:
+        """Compile or load the kernels; return whether a subprocess still compiles those of the first update."""
+        self._compiling = load_kernels(self.config, self.comm.size)
+        return self._compiling is not None
+
     def learn_if_due(self) -> bool:
         """Update the weights if the learner has enough to learn from."""
         if not self.learner.due(self.rollout, self.stats):
             return False
+        if self._compiling and self._compiling.stdout:
+            self._compiling.stdout.readline()  # if it has failed, the kernels are compiled here
+            self._compiling = None
         t0 = time.perf_counter()
         self.learner.learn(self.rollout, self.stats)
         self._batches += 1
@@ -201,20 +211,3 @@ class Trainer(Actor):
         self.stats.load_state(parts["stats"])
         self.envs.restore(parts["envs"])
         self.steps_taken = int(arrays["step"])
-
-
-def load_kernels(config: Config, ranks: int = 1) -> None:
-    """Compile the kernels of a run of so many ranks, or load them from the cache: a spare learner learns from zeros."""
-    spare = replace(config, num_envs=1, batch_size=1, critic_replay_batches=min(1, config.critic_replay_batches))
-    policy, learner = make_agent(spare, Serial(ranks))
-    rollout, stats, one = policy.make_rollout(1), EpisodeStats(1, 0.0), np.zeros(1, np.int64)
-    zero = np.zeros(1, np.int8)
-    blank = Observation(as_words(np.zeros((1, *SCREEN), np.uint8)), zero, zero)
-    learner.begin_late_phase(0)
-    for _ in range(2):  # the second batch is learned from with the critic's values
-        for _ in range(rollout.history + 2):
-            row = rollout.new_row()
-            rollout.record(row, blank, one, one)
-            policy.act(rollout.inputs, row, one, 0)
-        learner.learn(rollout, stats)
-    learner.close()

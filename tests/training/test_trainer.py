@@ -58,7 +58,8 @@ from fastpong.config import make_config
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.parallel.comm import env_range
 from fastpong.parallel.mpi import connect
-from fastpong.training.trainer import Trainer, load_kernels
+from fastpong.training.kernels import load_acting, load_learning
+from fastpong.training.trainer import Trainer
 
 OF_ALGORITHM = {
     "ppo": {"batch_size": 160, "minibatch_size": 50, "critic_replay_batches": 1},
@@ -83,7 +84,8 @@ if __name__ == "__main__":
     with VectorEnv.of(config, 1, env_range(4, comm.rank, comm.size)) as envs:
         trainer = Trainer(config, envs, comm)
         trainer.start()
-        load_kernels(config, *([comm.size] if comm.size > 1 else []))
+        load_acting(config)
+        load_learning(config, comm.size)
         before = signatures()
         # Minibatches of a batch: ceil(160 / 50), and 5 epochs. The third late one uses the critic's values.
         learn(trainer, 20 if config.algorithm == "ppo" else 1)

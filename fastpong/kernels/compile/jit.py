@@ -10,6 +10,7 @@ read-only install without a home) every start compiles again; `fastpong doctor` 
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -52,6 +53,15 @@ def fused(function: F) -> F:
 def inlined(function: F) -> F:
     """Compile with strict IEEE arithmetic, into the caller: to link many kernels once more takes seconds."""
     return _compiled(function, False, "always")
+
+
+def is_cached(function: Callable[..., Any]) -> bool:
+    """Whether the cache has a compiled version of a kernel; also if there is no cache, or no compiler, to wait for."""
+    stats = getattr(function, "stats", None)  # without the compiler it has none
+    if not stats or not stats.cache_path:
+        return True
+    module = function.__module__.rpartition(".")[2]
+    return any(Path(stats.cache_path).glob(f"{module}.{function.__name__}-*.nbi"))
 
 
 LINE = 64
