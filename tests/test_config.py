@@ -60,7 +60,7 @@ def test_each_group_is_a_table_of_what_the_algorithm_uses(preset: str) -> None:
 
 
 def test_every_setting_explains_itself_and_accepts_its_default() -> None:
-    assert len(settings()) == 42
+    assert len(settings()) <= 45  # a setting is what a preset, a test or a page changes
     for name, setting in settings().items():
         assert 10 < len(setting.metadata["help"]) <= 110
         assert setting.metadata["group"] in GROUPS
