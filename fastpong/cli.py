@@ -15,6 +15,12 @@ from fastpong import __version__, config  # noqa: E402
 from fastpong.errors import FastpongError, UsageError, explain  # noqa: E402
 from fastpong.parallel.machine import launched  # noqa: E402
 
+SETTINGS = "\n\n".join(
+    f"[{group}] {', '.join(name for name, one in config.settings().items() if one.metadata['group'] == group)}"
+    for group in config.GROUPS
+)
+"""The settings by groups, for the help of ``train``."""
+
 app = typer.Typer(
     help="Learn Atari Pong from pixels with PPO, on one ordinary computer.",
     no_args_is_help=True,
@@ -41,7 +47,7 @@ def _common(
         raise UsageError(f"{context.invoked_subcommand} runs in one process: start it without mpiexec")
 
 
-@app.command()
+@app.command(epilog=f"Settings for --set (docs/settings.md):\n\n{SETTINGS}")
 def train(
     envs: Annotated[int | None, typer.Option(help="Emulators that are stepped side by side. [default: 64]")] = None,
     preset: Annotated[str | None, typer.Option(help=f"One of {', '.join(config.PRESETS)}. [default: fast]")] = None,

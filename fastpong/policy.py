@@ -52,7 +52,7 @@ class Weights:
         return arrays
 
     def load(self, arrays: Arrays) -> None:
-        """Take over arrays of the same shapes; raises `ValueError` if they differ, `KeyError` if one is missing."""
+        """Copy arrays of the same shapes; raises `ValueError` if they differ, `KeyError` if one is missing."""
         for name, array in self.arrays.items():
             if arrays[name].shape != array.shape:
                 raise ValueError(f"{name} has shape {arrays[name].shape}, not {array.shape}")

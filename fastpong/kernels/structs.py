@@ -38,7 +38,7 @@ class RolloutArrays(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """Where a network's inputs stand. A sample is an index t · envs + n into the arrays; the one before is s − envs."""
+    """Where inputs stand. A sample is an index s = t · envs + n; its predecessor is s − envs."""
 
     images: Any  # int32 or int16 (…,) the list of all images, see `preprocess`
     arrays: RolloutArrays

@@ -34,7 +34,7 @@ class _Batch(NamedTuple):
 
 
 class PPO:
-    """Goes over every `batch_size` steps several times, in minibatches. See `fastpong.learners.base.Learner`.
+    """Runs several epochs of minibatches over every `batch_size` steps. See `fastpong.learners.base.Learner`.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class PPO:
         return _Batch(samples, learnable, advantages, targets)
 
     def _run_epochs(self, rollout: Rollout, batch: _Batch, begin: int, steps: int) -> tuple[Epochs, int]:
-        """Go over a batch, in orders that are the same on all ranks; return how often."""
+        """Run epochs over a batch, with permutations that are the same on all ranks; return how many."""
         c, arrays, schedule = self.config, rollout.arrays, self.schedule
         rows = slice(begin, begin + len(batch.learnable))
         transitions = Transitions(
@@ -157,7 +157,7 @@ class PPO:
     def _summarise(
         self, rollout: Rollout, batch: _Batch, begin: int, epochs: Epochs, count: int, steps: int
     ) -> dict[str, float]:
-        """Set the statistics of a batch that was gone over `count` times; return sums over all ranks, and means."""
+        """Set the statistics of a batch after `count` epochs; return sums over all ranks, and means."""
         goals = batch.returns[batch.learnable].astype(np.float64)
         rewards = rollout.arrays.rewards[begin : begin + len(batch.learnable)]
         own = {

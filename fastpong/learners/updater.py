@@ -160,7 +160,7 @@ class Epochs:
         self._hidden, self._grad_hidden = (hidden[0], hidden[1]), hidden[2]
 
     def shuffled(self, permutation: I64) -> Epoch:
-        """Return the epoch that cuts this permutation, int64 (size,), into minibatches; the one before is invalid."""
+        """Return the epoch that cuts this permutation, int64 (size,), into minibatches; it reuses all buffers."""
         ids, size = self._sample_ids[permutation], len(permutation)
         starts = np.arange(0, size, self._minibatch_size)
         mine = np.flatnonzero(ids >= 0)

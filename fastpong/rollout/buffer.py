@@ -63,7 +63,7 @@ class Strips:
         return record_strips(observation, rows, members, arrays, first, self._num_envs, images, at)
 
     def state(self) -> Arrays:
-        """Nothing: an image does not depend on the one before."""
+        """Return nothing: an image does not depend on its predecessor."""
         return {"last_pixels": np.zeros(0, np.int16), "last_counts": np.zeros(self._num_envs, np.int64)}
 
     def load_state(self, arrays: Arrays) -> None:
