@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from llvmlite import binding
 from numba import types
-from numba.extending import intrinsic
 
 from fastpong.arrays import I64
 from fastpong.kernels.compile.jit import kernel
-from fastpong.kernels.compile.simd import PLAIN
+from fastpong.kernels.compile.simd import PLAIN, vector_code
 
 PEER_FAILED = np.iinfo(np.int64).max
 """What a thread publishes that will not arrive any more."""
@@ -25,35 +24,24 @@ BOTH = 2
 _SPINS = 2000  # about 10 µs
 
 
-def _atomic(load: bool) -> Any:
-    """Make ``poll(progress, thread)`` or ``publish(progress, thread, number)``; a row of `progress` is a cache line."""
+def _plain_poll(progress: I64, thread: int) -> int:
+    """Return how often a thread has arrived."""
+    return int(progress[thread, 0])
 
-    def address(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        view = context.make_array(signature.args[0])(context, builder, values[0])
-        return builder.gep(view.data, [builder.mul(values[1], builder.extract_value(view.shape, 1))])
 
-    def poll(typing: Any, progress: Any, thread: Any) -> Any:
-        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            return builder.load_atomic(address(context, builder, signature, values), "acquire", 8)
+@vector_code(_plain_poll, types.int64)
+def _poll(builder: Any, progress: Any, thread: Any) -> Any:
+    return builder.load_atomic(progress.at(thread), "acquire", 8)
 
-        return types.int64(progress, types.int64), code
 
-    def publish(typing: Any, progress: Any, thread: Any, number: Any) -> Any:
-        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            builder.store_atomic(values[2], address(context, builder, signature, values), "release", 8)
-            return context.get_dummy_value()
+def _plain_publish(progress: I64, thread: int, number: int) -> None:
+    """Tell how often a thread has arrived."""
+    progress[thread, 0] = number
 
-        return types.void(progress, types.int64, types.int64), code
 
-    def plain_poll(progress: I64, thread: int) -> int:
-        return int(progress[thread, 0])
-
-    def plain_publish(progress: I64, thread: int, number: int) -> None:
-        progress[thread, 0] = number
-
-    if PLAIN:
-        return plain_poll if load else plain_publish
-    return intrinsic(poll if load else publish)
+@vector_code(_plain_publish)
+def _publish(builder: Any, progress: Any, thread: Any, number: Any) -> None:
+    builder.store_atomic(number, progress.at(thread), "release", 8)
 
 
 def _make_yield() -> Any:
@@ -65,7 +53,7 @@ def _make_yield() -> Any:
     return kernel(lambda: 0)
 
 
-_poll, _publish, _yield_core = _atomic(load=True), _atomic(load=False), _make_yield()
+_yield_core = _make_yield()
 
 
 @kernel

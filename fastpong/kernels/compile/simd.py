@@ -3,14 +3,18 @@
 LLVM maps such a vector to what the processor has: one register with AVX-512, two with AVX2.
 """
 
+import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
 from numba.core import config as numba_config
+from numba.extending import intrinsic
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 LANES = 16
 """Numbers in a vector, and channels of a position."""
@@ -39,8 +43,7 @@ ACCUMULATORS = VECTORS_PER_TILE if _has_avx512() else 1
 """
 
 PLAIN: bool = getattr(numba_config, "DISABLE_JIT")  # noqa: B009  (numba's own module is not typed)
-INT = types.int64
-I64 = ir.IntType(64)
+INT64 = ir.IntType(64)
 
 _VECTOR = ir.VectorType(ir.FloatType(), LANES)
 _ORDER = ir.VectorType(ir.IntType(32), LANES)
@@ -49,10 +52,9 @@ ZEROS = ir.Constant(_VECTOR, [0.0] * LANES)
 
 
 class Matrix:
-    """Addresses in a contiguous matrix, for generated code."""
+    """A contiguous matrix, for generated code."""
 
-    def __init__(self, context: Any, builder: Any, kind: Any, value: Any):
-        view = context.make_array(kind)(context, builder, value)
+    def __init__(self, builder: Any, view: Any):
         self.builder, self.data, self.width = builder, view.data, builder.extract_value(view.shape, 1)
 
     def at(self, row: Any, column: Any = None) -> Any:
@@ -66,33 +68,62 @@ class Matrix:
 
 
 class Numbers:
-    """The numbers of a contiguous array with one axis, for generated code."""
+    """A contiguous array with one axis, for generated code; integers are read as int64."""
 
-    def __init__(self, context: Any, builder: Any, kind: Any, value: Any):
-        self.builder, self.data = builder, context.make_array(kind)(context, builder, value).data
-        self._extend = builder.sext if getattr(kind.dtype, "signed", True) else builder.zext
+    def __init__(self, builder: Any, view: Any, signed: bool):
+        self.builder, self.data, self.length = builder, view.data, builder.extract_value(view.shape, 0)
+        self._extend = builder.sext if signed else builder.zext
 
     def __getitem__(self, index: Any) -> Any:
         number = self.builder.load(self.builder.gep(self.data, [index]))
-        return number if number.type == I64 else self._extend(number, I64)
+        return number if number.type == INT64 else self._extend(number, INT64)
+
+
+def vector_code(plain: F, returns: Any = types.void) -> Callable[[Callable[..., Any]], F]:
+    """Return a decorator for what builds the LLVM code of the function `plain`, which runs where Numba is disabled.
+
+    The decorated function gets LLVM's builder and the arguments of `plain`: a `Matrix` or `Numbers` for each array, an
+    int64 for each integer. It returns the LLVM value of what `plain` returns, of Numba's type `returns`.
+    """
+
+    def decorate(build: Callable[..., Any]) -> F:
+        def typed(typing: Any, *kinds: Any) -> Any:
+            def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+                def wrapped(kind: Any, value: Any) -> Any:
+                    if not isinstance(kind, types.Array):
+                        return value
+                    view = context.make_array(kind)(context, builder, value)
+                    if kind.ndim == 2:
+                        return Matrix(builder, view)
+                    return Numbers(builder, view, getattr(kind.dtype, "signed", True))
+
+                result = build(builder, *map(wrapped, signature.args, values))
+                return context.get_dummy_value() if returns is types.void else result
+
+            return returns(*(types.int64 if isinstance(kind, types.Integer) else kind for kind in kinds)), code
+
+        typed.__signature__ = inspect.signature(build)  # type: ignore[attr-defined]  # Numba counts the arguments
+        return plain if PLAIN else cast(F, intrinsic(typed))
+
+    return decorate
 
 
 def load(builder: Any, place: Any, vectors: int) -> list[Any]:
     """Load some vectors, one after the other in memory."""
-    places = [builder.gep(place, [I64(i * LANES)]) for i in range(vectors)]
+    places = [builder.gep(place, [INT64(i * LANES)]) for i in range(vectors)]
     return [builder.load(builder.bitcast(p, _VECTOR.as_pointer()), align=4) for p in places]
 
 
 def store(builder: Any, place: Any, values: list[Any]) -> None:
     """Store some vectors, one after the other in memory."""
     for i, value in enumerate(values):
-        p = builder.gep(place, [I64(i * LANES)])
+        p = builder.gep(place, [INT64(i * LANES)])
         builder.store(value, builder.bitcast(p, _VECTOR.as_pointer()), align=4)
 
 
 def spread(builder: Any, place: Any, lane: int) -> Any:
     """Load a float into all lanes."""
-    number, nothing = builder.load(builder.gep(place, [I64(lane)])), ir.Constant(_VECTOR, ir.Undefined)
+    number, nothing = builder.load(builder.gep(place, [INT64(lane)])), ir.Constant(_VECTOR, ir.Undefined)
     first = builder.insert_element(nothing, number, ir.IntType(32)(0))
     return builder.shuffle_vector(first, nothing, ir.Constant(_ORDER, [0] * LANES))
 
@@ -140,7 +171,7 @@ def sum_lanes(builder: Any, vector_of: Callable[[int], Any], first: int = 0, cou
 
 def loop(builder: Any, start: Any, end: Any) -> AbstractContextManager[Any]:
     """Repeat what is built inside for the numbers start … end − 1; entering gives the number, and something else."""
-    inside: AbstractContextManager[Any] = _cgutils.for_range_slice(builder, start, end, I64(1), I64)
+    inside: AbstractContextManager[Any] = _cgutils.for_range_slice(builder, start, end, INT64(1), INT64)
     return inside
 
 
@@ -160,9 +191,9 @@ def add_products(builder: Any, start: Any, lists: tuple[Any, Any], begin: Any, e
     zeros = ir.Constant(kind, [0.0] * lanes)
     first = builder.insert_element(zeros, start, ir.IntType(32)(0))
     sums = variables(builder, [first, *[zeros] * (vectors - 1)])
-    with _cgutils.for_range_slice(builder, begin, end, I64(vectors * lanes), I64) as (j, _):
+    with _cgutils.for_range_slice(builder, begin, end, INT64(vectors * lanes), INT64) as (j, _):
         for k, place in enumerate(sums):
-            at = builder.add(j, I64(k * lanes))
+            at = builder.add(j, INT64(k * lanes))
             x, y = (builder.bitcast(builder.gep(of, [at]), kind.as_pointer()) for of in lists)
             product = [builder.load(x, align=4), builder.load(y, align=4), builder.load(place)]
             builder.store(builder.call(fused, product), place)
