@@ -163,7 +163,7 @@ class Stages:
     def begin(self, epoch: Epoch) -> None:
         """Go over this epoch from now on."""
         self.epoch, self.minibatches = epoch, len(epoch.scales)
-        self.work = [update._workspace(epoch.patches[half], self.network) for half in (0, 1)]
+        self.work = [update.new_workspace(epoch.patches[half], self.network) for half in (0, 1)]
 
     def bucket(self) -> None:
         """Bucket by minibatch."""
@@ -176,20 +176,20 @@ class Stages:
         """Compute channels, and what positions contribute to hidden units."""
         for b in range(self.minibatches):
             for half in (0, 1):
-                update._forward(half, b, self.work[half], self.epoch, self.network)
+                update.forward_half(half, b, self.work[half], self.epoch, self.network)
 
     def outputs(self) -> None:
         """Compute outputs and the gradient of hidden units."""
         for b in range(self.minibatches):
             for half in (0, 1):
-                update._learn_outputs(half, b, self.epoch, self.network, self.gradients[half])
+                update.learn_outputs(half, b, self.epoch, self.network, self.gradients[half])
 
     def backward(self) -> None:
         """Carry the gradient back to positions and channels."""
         e, backward = self.epoch, conv_hidden_backward
         for b in range(self.minibatches):
             for half in (0, 1):
-                bucket, gradients = update._bucket(e.buckets, half, b), (self.gradients[0], self.gradients[half])
+                bucket, gradients = update.bucket_of(e.buckets, half, b), (self.gradients[0], self.gradients[half])
                 backward(
                     e.patches[half], bucket, self.network, e.grad_hidden, self.work[half], 2 * b + 2, gradients,
                     (self.adam, self.rates),

@@ -235,15 +235,9 @@ def parse_assignments(assignments: list[str]) -> dict[str, object]:
 def read_toml(path: Path) -> tuple[dict[str, object], dict[str, object]]:
     """Read a settings file, such as the ``config.toml`` of a run.
 
-    Returns
-    -------
-    (changes, about)
-        The settings it holds, checked, in their groups or not, and its table ``[about]`` (versions and the like).
-
-    Raises
-    ------
-    UsageError
-        If the file is missing, not TOML, of another version, or holds an unknown or impossible setting.
+    Returns the settings that it holds, checked, in their groups or not, and its table ``[about]`` (versions and the
+    like). Raises `UsageError` if the file is missing, not TOML, of another version, or holds an unknown or impossible
+    setting.
     """
     try:
         with path.open("rb") as file:

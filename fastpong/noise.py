@@ -26,16 +26,9 @@ STICKY, ACTION, WEIGHTS, SHUFFLE, EVALUATION, START, CRITIC = 1, 2, 3, 4, 5, 6, 
 
 
 def hash64(key: Any, env: Any, step: Any) -> Any:
-    """Hash of a stream key, an env index and a step.
+    """Hash a stream key, an env index and a step to 64 well-mixed bits.
 
-    Parameters
-    ----------
-    key, env, step : uint64 scalars under numba, or uint64 arrays that broadcast under NumPy
-
-    Returns
-    -------
-    uint64
-        64 well-mixed bits.
+    All are uint64: scalars under Numba, or arrays that broadcast under NumPy.
     """
     x = key + env * _GOLDEN
     x = (x ^ (x >> _S30)) * _MUL_1
@@ -53,29 +46,14 @@ def stream_key(seed: int, purpose: int) -> int:
 
 
 def sticky_repeats(seed: int, env_ids: I64, first_step: int, steps: int, frame_skip: int, probability: float) -> U8:
-    """For how many frames of each step the action of the step before is repeated.
+    """Return for how many frames of each step the action of the step before is repeated: uint8 (steps, n).
 
-    ALE draws once a frame whether the new action takes over, and it stays once it has (Machado et al.,
-    "Revisiting the Arcade Learning Environment", JAIR 2018, section 5.2). So the number of repeated frames is
-    geometric, cut at the frame skip.
+    ALE draws once a frame whether the new action takes over, and it stays once it has (Machado et al., "Revisiting the
+    Arcade Learning Environment", JAIR 2018, section 5.2). So the number of repeated frames is geometric, cut at the
+    frame skip.
 
-    Parameters
-    ----------
-    seed : int
-        The run's seed.
-    env_ids : int64 (n,)
-        Global env indices.
-    first_step, steps : int
-        The steps wanted: `first_step` … `first_step + steps − 1`, counted since the run began.
-    frame_skip : int
-        Frames a step, 1 … 4 · k; every four frames share one hash, 16 bits each.
-    probability : float
-        Probability of a repeat at each frame, rounded to 1/65536.
-
-    Returns
-    -------
-    uint8 (steps, n)
-        Frames, 0 … frame_skip.
+    `env_ids` int64 (n,) are global; steps are counted since the run began. Every four frames share one hash, 16 bits
+    each, so `probability`, that of a repeat at each frame, is rounded to 1/65536.
     """
     key = np.full((1, 1), stream_key(seed, STICKY), np.uint64)
     env = env_ids.astype(np.uint64)[None, :]

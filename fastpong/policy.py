@@ -15,27 +15,14 @@ from fastpong.kernels.patches import CELL, POSITIONS
 from fastpong.kernels.preprocess import PIXELS
 from fastpong.kernels.structs import ExploringStarts, Inputs, Mlp, Network, Noise
 from fastpong.noise import ACTION, START, WEIGHTS, stream_key
-from fastpong.rollout.buffer import Changes, Rollout, Strips
+from fastpong.rollout.buffer import CHANGES, STRIPS, Rollout
 
 INIT_STD_DENSE, INIT_STD_CONV = 0.02, 0.1
 """Standard deviations of the first weights of the hidden layer, and of the convolution."""
 
 
 class Weights:
-    """Arrays of weights by name, one after the other in one flat buffer.
-
-    Parameters
-    ----------
-    shapes : mapping
-        The shape of each array.
-
-    Attributes
-    ----------
-    flat : float32 (any,)
-        All of them.
-    arrays : dict of float32
-        Each of them, a part of `flat`.
-    """
+    """Arrays of weights float32, by name and shape: `arrays`, all of them parts of one buffer `flat`."""
 
     def __init__(self, shapes: Mapping[str, tuple[int, ...]]):
         self.shapes = shapes
@@ -62,14 +49,8 @@ class Weights:
 class ConvNet(Weights):
     """The convolutional network: ``kernel``, ``bias``, ``w1`` and ``w2``, see `fastpong.kernels.structs.Network`.
 
-    Parameters
-    ----------
-    config : Config
-        Uses `frame_stack`, `hidden_units`.
-    outputs : int
-        Rows of ``w2``: a logit per action and the value, or the value alone.
-    rng : Generator
-        Draws the first weights; biases begin at 0.
+    `outputs` is the number of rows of ``w2``: a logit per action and the value, or the value alone. `rng` draws the
+    first weights; biases begin at 0.
     """
 
     def __init__(self, config: Config, outputs: int, rng: np.random.Generator):
@@ -92,19 +73,8 @@ class ConvNet(Weights):
 class Policy(ABC):
     """Weights, and a way to act.
 
-    Parameters
-    ----------
-    config : Config
-        Uses `seed`, `num_actions`, `hidden_units`, `frame_stack` and `action_history`.
-    env_offset : int
-        Global index of the first env that acts here: it keys the noise.
-
-    Attributes
-    ----------
-    weights : Weights
-        The weights.
-    greedy : bool
-        Whether the agent is meant to take the likeliest action once it has learned.
+    `env_offset` is the global index of the first env that acts here: it keys the noise. `greedy` tells whether the
+    agent is meant to take the likeliest action once it has learned.
     """
 
     weights: Weights
@@ -130,20 +100,11 @@ class Policy(ABC):
     ) -> U8:
         """Choose the actions of some envs, uint8 (n,): 0 up, 1 down, 2 no-op.
 
-        Parameters
-        ----------
-        inputs : Inputs
-            Of a rollout; its actions, log probabilities and values (0 without a value output) are written.
-        first : int
-            Index of env 0's present step.
-        members : int64 (n,)
-            The envs that act.
-        step : int
-            Steps since the run began; it keys the noise together with the env.
-        greedy : bool
-            Take the likeliest action instead of sampling one.
-        exploring_starts : float
-            Share of the points that begin with the paddle held, see `fastpong.kernels.acting.forced_steps`.
+        The envs are `members` int64 (n,); their inputs, and the outputs (actions, log probabilities and values), stand
+        in `inputs` of a rollout, where `first` is the index of env 0's present step. `step`, the steps since the run
+        began, keys the noise together with the env. With `greedy` the likeliest action is taken instead of a sampled
+        one. `exploring_starts` is the share of the points that begin with the paddle held, see
+        `fastpong.kernels.acting.forced_steps`.
         """
 
     def _noise(self, step: int, greedy: bool) -> Noise:
@@ -165,7 +126,7 @@ class MlpPolicy(Policy):
 
     def make_rollout(self, num_envs: int) -> Rollout:
         """See `Policy`: the input is the difference of two images."""
-        return Rollout(self.config, Changes(num_envs), 0, num_envs)
+        return Rollout(self.config, CHANGES, 0, num_envs)
 
     def act(
         self, inputs: Inputs, first: int, members: I64, step: int, greedy: bool = False, exploring_starts: float = 0.0
@@ -188,7 +149,7 @@ class ConvPolicy(Policy):
     def make_rollout(self, num_envs: int) -> Rollout:
         """See `Policy`: the input is strips of several images, and previous actions."""
         history = max(self.config.frame_stack - 1, self.config.action_history)
-        return Rollout(self.config, Strips(num_envs), history, num_envs)
+        return Rollout(self.config, STRIPS, history, num_envs)
 
     def act(
         self, inputs: Inputs, first: int, members: I64, step: int, greedy: bool = False, exploring_starts: float = 0.0

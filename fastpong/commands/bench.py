@@ -5,7 +5,7 @@ import dataclasses
 import importlib.util
 import statistics
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from fastpong.commands import speeds
@@ -41,26 +41,11 @@ The speed of a machine that others use as well is another one after some seconds
 def bench(
     config: Config, workers: int | None, seconds: float, rounds: int, names: Collection[str] = NAMES
 ) -> dict[str, Any]:
-    """Measure the speeds of `NAMES` in turns.
+    """Measure the speeds of `names` (of `NAMES`; `limit` and `train` always) in turns.
 
-    Parameters
-    ----------
-    config : Config
-        Settings of the envs and of the training loop.
-    workers : int or None
-        Env subprocesses.
-    seconds : float
-        Length of each measurement, in turns of about half a second.
-    rounds : int
-        Measurements of each, after an uncounted one.
-    names : collection of str
-        Which of `NAMES` are measured; ``limit`` and ``train`` always are.
-
-    Returns
-    -------
-    dict
-        Medians in steps/s by the names of `NAMES`; ``ratios`` to the limit (medians of the ratios within a round);
-        ``stages`` of the training loop in µs per step; all ``rounds``; and the ``machine``.
+    Each is measured for `seconds` in each of `rounds` rounds, in turns of about half a second, after an uncounted one.
+    Returns medians in steps/s by the names of `NAMES`; `ratios` to the limit (medians of the ratios within a round);
+    `stages` of the training loop in µs per step; all `rounds`; the `settings`; and the `machine`.
     """
     with contextlib.ExitStack() as stack:
         measures, trainer = _start(stack, config, workers, names)
@@ -97,21 +82,20 @@ def _start(
     stack: contextlib.ExitStack, config: Config, workers: int | None, names: Collection[str]
 ) -> tuple[dict[str, Measure], Trainer]:
     """Start what is measured; those that fork a process per env come first, before this process has any thread."""
-    measures: dict[str, Measure] = {}
-    if "stock_async" in names:
-        measures["stock_async"] = speeds.stock_async(stack, config)
-    measures["limit"] = speeds.emulator_limit(stack, config)
-    if "ale_vector" in names:
-        measures["ale_vector"] = speeds.ale_vector(stack, config, 84, 84)
-    if "ale_vector_native" in names:
-        measures["ale_vector_native"] = speeds.ale_vector(stack, config, 210, 160)
-    if "vector_env" in names:
-        measures["vector_env"] = speeds.vector_env(stack, config, workers)
-    if "train_late" in names and "critic_replay_batches" in settings(config.algorithm):
-        measures["train_late"], _ = speeds.training(stack, config, workers, late=True)
+    starts: dict[str, Callable[[], Measure]] = {
+        "stock_async": lambda: speeds.stock_async(stack, config),
+        "limit": lambda: speeds.emulator_limit(stack, config),
+        "ale_vector": lambda: speeds.ale_vector(stack, config, 84, 84),
+        "ale_vector_native": lambda: speeds.ale_vector(stack, config, 210, 160),
+        "vector_env": lambda: speeds.vector_env(stack, config, workers),
+        "train_late": lambda: speeds.training(stack, config, workers, late=True)[0],
+        "envpool": lambda: speeds.envpool(config),
+    }
+    wanted = {"limit", *names} - ({"envpool"} if importlib.util.find_spec("envpool") is None else set())
+    if "critic_replay_batches" not in settings(config.algorithm):
+        wanted.discard("train_late")
+    measures = {name: start() for name, start in starts.items() if name in wanted}
     measures["train"], trainer = speeds.training(stack, config, workers)
-    if "envpool" in names and importlib.util.find_spec("envpool"):
-        measures["envpool"] = speeds.envpool(config)
     return measures, trainer
 
 
@@ -120,9 +104,7 @@ def table(results: dict[str, Any]) -> str:
     lines = [f"{'steps/s':>9} {'of limit':>9}"]
     for name in results["ratios"]:
         lines.append(f"{results[name]:>9,.0f} {results['ratios'][name]:>9.2f}  {name:<18} {NAMES[name]}")
-    lines.append("")
-    lines.append("µs per step of the training process, by stage:")
-    lines.append("   ".join(f"{stage} {value:.2f}" for stage, value in results["stages"].items()))
-    machine = results["machine"]
-    lines.append(f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}")
-    return "\n".join(lines)
+    stages, machine = results["stages"], results["machine"]
+    lines += ["", "µs per step of the training process, by stage:"]
+    lines += ["   ".join(f"{stage} {value:.2f}" for stage, value in stages.items())]
+    return "\n".join([*lines, f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}"])

@@ -24,16 +24,9 @@ EXTRAS = ("pygame", "imageio-ffmpeg", "matplotlib", "mpi4py", "ray")
 def examine(comm: Communicator) -> dict[str, Any]:
     """Look at this machine and this installation.
 
-    Parameters
-    ----------
-    comm : Communicator
-        Those of this process; how they divide this machine's cores is among the facts.
-
-    Returns
-    -------
-    dict
-        Names and facts, in the order in which they are worth reading; ``problems`` is a list of sentences, each
-        with its remedy, and empty if `fastpong train` should work.
+    Returns names and facts, in the order in which they are worth reading; ``problems`` is a list of sentences, each
+    with its remedy, and empty if `fastpong train` should work. How the ranks of `comm` divide the cores is among the
+    facts.
     """
     problems: list[str] = []
     facts: dict[str, Any] = {
@@ -52,15 +45,16 @@ def examine(comm: Communicator) -> dict[str, Any]:
         if facts[name] is None:
             problems.append(f"{name} is missing: pip install fastpong again")
     facts |= {name: _version(name) or "not installed" for name in EXTRAS}
-    facts["kernel cache"] = _cache(problems)
-    facts["ROM"] = _rom(problems)
-    facts["display"] = (
-        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or "none: play --terminal or --out"
-    )
-    facts["MPI library"] = _mpi_library()
-    facts["mpiexec"] = shutil.which("mpiexec") or "not found"
-    facts["problems"] = problems
-    return facts
+    display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    return {
+        **facts,
+        "kernel cache": _cache(problems),
+        "ROM": _rom(problems),
+        "display": display or "none: play --terminal or --out",
+        "MPI library": _mpi_library(),
+        "mpiexec": shutil.which("mpiexec") or "not found",
+        "problems": problems,
+    }
 
 
 def _version(name: str) -> str | None:
@@ -98,12 +92,10 @@ def _cache(problems: list[str]) -> str:
 
 def _rom(problems: list[str]) -> str:
     """Start the real game for a step."""
-    import numpy as np
-
     try:
-        emulators = Emulators([0], seed=0)
+        emulators = Emulators([0])
         emulators.reset()
-        emulators.step(np.zeros(1, np.uint8))
+        emulators.step_group(0, [0])
         emulators.close()
     except Exception as error:  # whatever it is, it belongs into the report
         problems.append(f"the game does not start ({error}): pip install --force-reinstall ale-py")

@@ -24,18 +24,10 @@ Picture = U8  # (210, 160, 3)
 
 
 class Match:
-    """One game of a trained agent.
+    """One game of a trained agent: its weights as `fastpong.training.run_folder.load_weights` finds them.
 
-    Parameters
-    ----------
-    checkpoint : Path, optional
-        Where the weights are, see `fastpong.training.run_folder.load_weights`.
-    seed : int
-        Keys the sticky actions and the agent's choices.
-    sticky : float
-        Probability of a sticky action at each frame.
-    window : bool
-        Let the emulator show the game in a window of its own.
+    `seed` keys the sticky actions and the agent's choices, `sticky` is the probability of a sticky action at each
+    frame; with `window` the emulator shows the game in a window of its own.
     """
 
     def __init__(self, checkpoint: Path | None, seed: int, sticky: float, window: bool = False):
@@ -76,12 +68,8 @@ def play(
 ) -> tuple[list[int], int]:
     """Play one game and show it; returns ([points of the agent, of the opponent], steps).
 
-    Raises
-    ------
-    UsageError
-        For an unknown file type, a window without a display, or a checkpoint that does not exist.
-    FastpongError
-        If a library for the file type is missing, or the file cannot be written.
+    Raises `UsageError` for an unknown file type, a window without a display, or a checkpoint that does not exist, and
+    `FastpongError` if a library for the file type is missing or the file cannot be written.
     """
     if out is not None and terminal:
         raise UsageError("choose one of --out and --terminal")
@@ -119,19 +107,10 @@ def _paced(pictures: Iterator[Picture], seconds: float) -> Iterator[Picture]:
 
 
 def half_blocks(picture: Picture, columns: int, lines: int) -> str:
-    """Draw a picture with the character ▀: foreground and background are two pixels, one above the other.
+    """Draw a picture uint8 (210, 160, 3) with the character ▀: two pixels, one above the other.
 
-    Parameters
-    ----------
-    picture : uint8 (210, 160, 3)
-        Rows are cut to an even number of pixels.
-    columns, lines : int
-        Room in characters; the picture keeps the proportions of a television's screen (4:3).
-
-    Returns
-    -------
-    str
-        Lines with 24-bit colour sequences, no line break after the last.
+    It fits into so many columns and lines of characters, and keeps the proportions of a television's screen (4:3). The
+    text has 24-bit colour sequences, and no line break after the last line.
     """
     height, width, _ = picture.shape
     columns = max(8, min(columns, width, int(2 * lines * 4 / 3)))

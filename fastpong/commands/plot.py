@@ -10,12 +10,7 @@ from fastpong.training.run_folder import read_metrics
 def plot(runs: Sequence[Path], out: Path) -> None:
     """Draw score against steps, a line for each run folder or ``metrics.jsonl`` file.
 
-    Raises
-    ------
-    UsageError
-        If a run has no metrics, or `out` has an unknown ending.
-    FastpongError
-        If matplotlib is missing.
+    Raises `UsageError` if a run has no metrics, or `out` has an unknown ending; `FastpongError` without matplotlib.
     """
     curves = []
     for run in runs:

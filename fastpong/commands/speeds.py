@@ -142,15 +142,12 @@ def training(
 
 def stock_async(stack: contextlib.ExitStack, config: Config) -> Measure:
     """Start gymnasium's vector env, a process per env; random actions."""
-    make = functools.partial(
-        gymnasium.make,
-        "ALE/Pong-v5",
-        frameskip=config.frame_skip,
-        repeat_action_probability=config.repeat_action_probability,
-    )
-    env = AsyncVectorEnv([make] * config.num_envs)
+    rules: dict[str, Any] = {
+        "frameskip": config.frame_skip, "repeat_action_probability": config.repeat_action_probability
+    }  # fmt: skip
+    env = AsyncVectorEnv([functools.partial(gymnasium.make, "ALE/Pong-v5", **rules)] * config.num_envs)
     stack.callback(env.close)
-    return _vector(env, config, [2, 3])
+    return _measure_peer(env, config)
 
 
 def ale_vector(stack: contextlib.ExitStack, config: Config, height: int, width: int) -> Measure:
@@ -160,7 +157,7 @@ def ale_vector(stack: contextlib.ExitStack, config: Config, height: int, width: 
         repeat_action_probability=config.repeat_action_probability, num_threads=usable_cores(),
     )  # fmt: skip
     stack.callback(env.close)
-    return _vector(env, config, [2, 3])
+    return _measure_peer(env, config)
 
 
 def envpool(config: Config) -> Measure:
@@ -171,6 +168,10 @@ def envpool(config: Config) -> Measure:
         "Pong-v5", num_envs=config.num_envs, num_threads=usable_cores(), frame_skip=config.frame_skip,
         repeat_action_probability=config.repeat_action_probability, stack_num=1, seed=config.seed,
     )  # fmt: skip
+    return _measure_peer(env, config)
+
+
+def _measure_peer(env: Any, config: Config) -> Measure:
     env.reset()
     rng = np.random.default_rng(0)
 
@@ -178,21 +179,7 @@ def envpool(config: Config) -> Measure:
         steps, start = 0, time.perf_counter()
         while time.perf_counter() < start + seconds:
             _, _, terminated, truncated, _ = env.step(rng.choice([2, 3], config.num_envs))
-            steps += config.num_envs - int(np.sum(terminated | truncated))  # it resets in the step after, as above
-        return steps / (time.perf_counter() - start)
-
-    return measure
-
-
-def _vector(env: Any, config: Config, actions: list[int]) -> Measure:
-    env.reset(seed=config.seed)
-    rng = np.random.default_rng(0)
-
-    def measure(seconds: float) -> float:
-        steps, start = 0, time.perf_counter()
-        while time.perf_counter() < start + seconds:
-            _, _, terminated, truncated, _ = env.step(rng.choice(actions, config.num_envs))
-            # In NEXT_STEP mode a game's next transition is a no-op, which is not a step.
+            # A game begins anew in the step after its last one, which is then none.
             steps += config.num_envs - int(np.sum(terminated | truncated))
         return steps / (time.perf_counter() - start)
 

@@ -15,7 +15,7 @@ from fastpong.errors import FastpongError, RanksError, UsageError, explain
 from fastpong.parallel.comm import Communicator, env_range
 from fastpong.parallel.mpi import connect
 from fastpong.training.loop import Limits, Result, train, versions
-from fastpong.training.progress import NoProgress, make_progress
+from fastpong.training.progress import Progress, make_progress
 from fastpong.training.run_folder import RunFolder, new_run, read_metrics, resumed_run
 
 T = TypeVar("T")
@@ -27,19 +27,8 @@ def run(
 ) -> int:  # fmt: skip
     """Train as the command line says, print the result, and return the exit code.
 
-    Parameters
-    ----------
-    folder : Path, optional
-        The run folder.
-    flags : mapping
-        Settings that have an option of their own; None: not given. They go before `assignments`, ``KEY=VALUE`` texts,
-        and these before `config_file`.
-    config_file : Path, optional
-        Settings in TOML.
-    workers, resume, mpi, limits
-        As for `fastpong.training.loop.train` and `fastpong.parallel.mpi.connect`.
-    as_json : bool
-        Print one JSON object.
+    `flags` are settings that have an option of their own (None: not given); they go before `assignments`, ``KEY=VALUE``
+    texts, and these before `config_file`. The rest is as for `fastpong.training.loop.train`.
     """
     if limits.steps is not None and limits.steps < 1:
         raise UsageError(f"--steps must be 1 or more, not {limits.steps}")
@@ -80,7 +69,7 @@ def _train(
 ) -> Result:
     past = read_metrics(folder.metrics) if resume and folder.metrics.exists() else []
     title = f"fastpong {__version__} · preset {config.preset} · run {folder.path}"
-    progress = make_progress(title, past) if comm.rank == 0 else NoProgress()
+    progress = make_progress(title, past) if comm.rank == 0 else Progress()
     try:
         return train(config, folder, progress, comm=comm, workers=workers, resume=resume, limits=limits)
     except FastpongError as error:

@@ -65,15 +65,7 @@ class Envs(Protocol):
 
 
 class LocalEnv:
-    """One env in this process. See `Envs`.
-
-    Parameters
-    ----------
-    config : Config
-        The run's rules.
-    window : bool
-        Let the emulator show the game in a window.
-    """
+    """One env in this process, with a run's rules; `window`: the emulator shows the game in a window. See `Envs`."""
 
     env_count, env_offset = 1, 0
 

@@ -19,16 +19,10 @@ class FirstState(NamedTuple):
 
 
 class EmulatorPool:
-    """The emulators of some envs: at first one, on which the envs take turns; `grow` gives one more env its own.
+    """The emulators of `count` envs: at first one, on which the envs take turns; `grow` gives one more env its own.
 
-    Creating an emulator takes 80 ms, in which ALE fills a colour table, and exchanging states 0.1 ms.
-
-    Parameters
-    ----------
-    count : int
-        Number of envs.
-    window : bool
-        Let the emulator show the game in a window; for a single env.
+    Creating an emulator takes 80 ms, in which ALE fills a colour table, and exchanging states 0.1 ms. With `window` the
+    emulator shows the game in a window; that is for a single env.
     """
 
     def __init__(self, count: int, window: bool):

@@ -158,7 +158,7 @@ def conv_hidden_forward(
             p = new[i]
             conv_forward(
                 channels, p, network.bias, sums, patches.strips,
-                np.int64(patches.strip_offsets[p]), np.int64(patches.strip_offsets[p + 1]),
+                patches.strip_offsets[p], patches.strip_offsets[p + 1],
             )  # fmt: skip
         for first in range(0, total, GROUP_BLOCK):
             last = min(first + GROUP_BLOCK, total)
@@ -172,6 +172,19 @@ def conv_hidden_forward(
 
 
 @kernel
+def _side_row(
+    inputs: Inputs,
+    sample: int,
+    lag: int,  # 0: the constant; else the action so many steps before
+) -> int:
+    """Return the row of `w1` that belongs to a side input of a sample."""
+    if lag == 0:
+        return SIDE_INPUTS
+    action = np.int64(inputs.arrays.actions[sample - lag * inputs.envs])
+    return SIDE_INPUTS + 1 + (lag - 1) * inputs.num_actions + int(action)
+
+
+@kernel
 def add_side_inputs(
     inputs: Inputs,
     samples: I64,  # (m,)
@@ -182,14 +195,10 @@ def add_side_inputs(
 
     Twin: naive.hidden_units.
     """
-    arrays, constant = inputs.arrays, w1[SIDE_INPUTS]
     for m in range(len(samples)):
-        sample, unit = samples[m], hidden[m]
-        for j in range(len(unit)):
-            unit[j] += constant[j]
-        for lag in range(1, min(inputs.action_history, arrays.steps_since_reset[sample]) + 1):
-            action = np.int64(arrays.actions[sample - lag * inputs.envs])
-            row = w1[SIDE_INPUTS + 1 + (lag - 1) * inputs.num_actions + action]
+        unit = hidden[m]
+        for lag in range(min(inputs.action_history, inputs.arrays.steps_since_reset[samples[m]]) + 1):
+            row = w1[_side_row(inputs, samples[m], lag)]
             for j in range(len(unit)):
                 unit[j] += row[j]
         for j in range(len(unit)):
@@ -204,16 +213,11 @@ def side_gradient(
     grad_w1: F32,  # (7072, hidden) in and out: the gradient is added
 ) -> None:
     """Carry the gradient of the hidden units of some samples back to the side inputs' rows."""
-    arrays, constant = inputs.arrays, grad_w1[SIDE_INPUTS]
     for m in range(len(samples)):
-        sample, grad = samples[m], grad_hidden[m]
-        for j in range(len(grad)):
-            constant[j] += grad[j]
-        for lag in range(1, min(inputs.action_history, arrays.steps_since_reset[sample]) + 1):
-            action = np.int64(arrays.actions[sample - lag * inputs.envs])
-            row = grad_w1[SIDE_INPUTS + 1 + (lag - 1) * inputs.num_actions + action]
-            for j in range(len(grad)):
-                row[j] += grad[j]
+        for lag in range(min(inputs.action_history, inputs.arrays.steps_since_reset[samples[m]]) + 1):
+            row = grad_w1[_side_row(inputs, samples[m], lag)]
+            for j in range(len(row)):
+                row[j] += grad_hidden[m, j]
 
 
 @fused
@@ -267,5 +271,5 @@ def conv_hidden_backward(
         p = used[i]
         conv_backward(
             channels, grad_channels, p, own.bias, work.grad_sums, patches.strips,
-            np.int64(patches.strip_offsets[p]), np.int64(patches.strip_offsets[p + 1]),
+            patches.strip_offsets[p], patches.strip_offsets[p + 1],
         )  # fmt: skip

@@ -126,9 +126,9 @@ class Observation(NamedTuple):
 
 
 class LastImages(NamedTuple):
-    """The last image of each env: positions of its ones, and how many they are."""
+    """The last image of each env, where the next one needs it: positions of its ones, and how many they are."""
 
-    pixels: I16  # (envs, 6400)
+    pixels: I16  # (envs, 6400), or (envs, 0)
     counts: I64  # (envs,)
 
 
@@ -246,14 +246,14 @@ def record_strips(
     members: I64,  # (n,) the envs
     arrays: RolloutArrays,  # out
     first: int,  # index of env 0's present step
-    envs: int,
     strips: I32,  # (…,) out from `at` on: the strips of one env after the other
     at: int,
+    last: LastImages,  # not needed: an image does not depend on the one before it
 ) -> int:
     """List the strips of the screens of some envs; return the end of the list. Twin: naive.strips."""
     for i in range(len(members)):
         sample = first + members[i]
-        _record_outcome(observation, rows[i], arrays, sample, envs)
+        _record_outcome(observation, rows[i], arrays, sample, len(last.counts))
         arrays.offsets[sample] = at
         at = find_strips(observation.screens[rows[i]], strips, at)
         arrays.lengths[sample] = at - arrays.offsets[sample]

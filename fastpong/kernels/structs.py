@@ -6,35 +6,17 @@ from fastpong.arrays import F32, F64, I8, I16, I32, I64, U8, Bool
 
 
 class RolloutArrays(NamedTuple):
-    """Columns of the rollout buffer: one row per step of all envs, flattened to (rows · envs,) for kernels.
+    """Columns of the rollout buffer: one row per step of all envs, flattened to (rows · envs,) for kernels."""
 
-    Attributes
-    ----------
-    offsets, lengths : int64
-        Where an image's numbers begin in the list of all images, and how many they are.
-    steps_since_reset : int64
-        Steps of the game before this one: history goes back no further.
-    forced : int16
-        Steps for which an exploring start still holds the paddle, > 0 up, < 0 down; 0: the policy acts.
-    actions : uint8
-        0 up, 1 down, 2 no-op.
-    log_probs, values : float32
-        Log of the action's probability (0 where it was forced), and the value of the state.
-    rewards : int8
-        Points won minus lost in the step.
-    ended : int8
-        1 where the step ended a game.
-    """
-
-    offsets: I64
-    lengths: I64
-    steps_since_reset: I64
-    forced: I16
-    actions: U8
-    log_probs: F32
-    values: F32
-    rewards: I8
-    ended: I8
+    offsets: I64  # where an image's numbers begin in the list of all images
+    lengths: I64  # how many they are
+    steps_since_reset: I64  # steps of the game before this one: history goes back no further
+    forced: I16  # steps for which an exploring start still holds the paddle, > 0 up, < 0 down; 0: the policy acts
+    actions: U8  # 0 up, 1 down, 2 no-op
+    log_probs: F32  # log of the action's probability, 0 where it was forced
+    values: F32  # the value of the state
+    rewards: I8  # points won minus lost in the step
+    ended: I8  # 1 where the step ended a game
 
 
 class Inputs(NamedTuple):

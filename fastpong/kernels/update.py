@@ -32,7 +32,8 @@ _ARRIVALS = 4  # of either thread in a minibatch
 
 
 @inlined
-def _workspace(patches: Patches, network: Network) -> Workspace:
+def new_workspace(patches: Patches, network: Network) -> Workspace:
+    """Return room for what a half of the positions computes; no patch is visited."""
     count = len(patches.strip_offsets) - 1
     grad_sums = prefix_sums(network.kernel)
     grad_sums[:] = np.float32(0.0)
@@ -41,7 +42,8 @@ def _workspace(patches: Patches, network: Network) -> Workspace:
 
 
 @inlined
-def _bucket(buckets: Buckets, half: int, b: int) -> Bucket:
+def bucket_of(buckets: Buckets, half: int, b: int) -> Bucket:
+    """Return the pairs of minibatch b at a half of the positions."""
     return Bucket(buckets.offsets[b], buckets.offsets[b + 1], buckets.slots[half], buckets.patch_ids[half])
 
 
@@ -52,18 +54,18 @@ def _half_of(half: int, count: Any) -> slice:
 
 
 @inlined
-def _forward(half: int, b: int, work: Workspace, epoch: Epoch, network: Network) -> None:
+def forward_half(half: int, b: int, work: Workspace, epoch: Epoch, network: Network) -> None:
     """Compute what the positions of a half contribute to the hidden units of minibatch b."""
     hidden = epoch.hidden[half][: epoch.offsets[b + 1] - epoch.offsets[b]]
     hidden[:] = np.float32(0.0)
     sums = prefix_sums(network.kernel)
     conv_hidden_forward(
-        epoch.patches[half], _bucket(epoch.buckets, half, b), network, sums, work, 2 * b + 1, hidden
+        epoch.patches[half], bucket_of(epoch.buckets, half, b), network, sums, work, 2 * b + 1, hidden
     )  # fmt: skip
 
 
 @inlined
-def _learn_outputs(half: int, b: int, epoch: Epoch, network: Network, gradient: Network) -> None:
+def learn_outputs(half: int, b: int, epoch: Epoch, network: Network, gradient: Network) -> None:
     """Complete the hidden units of a half of the samples of minibatch b, and take the loss's gradient back to them."""
     begin, end, loss = epoch.offsets[b], epoch.offsets[b + 1], epoch.loss
     part = _half_of(half, end - begin)
@@ -131,7 +133,7 @@ def epoch_half(
 
     Twin: naive.minibatch_gradient.
     """
-    work = (_workspace(epoch.patches[0], network), _workspace(epoch.patches[1], network))
+    work = (new_workspace(epoch.patches[0], network), new_workspace(epoch.patches[1], network))
     halves = range(2) if thread == BOTH else range(thread, thread + 1)
     buckets = epoch.buckets
     if begin == 0:
@@ -143,16 +145,16 @@ def epoch_half(
         arrived, step = _ARRIVALS * (b - begin), optimiser.updates + b - begin + 1
         rates = rates_of(optimiser.learning_rate, step)
         for half in halves:
-            _forward(half, b, work[half], epoch, network)
+            forward_half(half, b, work[half], epoch, network)
         if not arrive(progress, thread, arrived + 1):
             return False
         for half in halves:
-            _learn_outputs(half, b, epoch, network, gradients[half])
+            learn_outputs(half, b, epoch, network, gradients[half])
         if not arrive(progress, thread, arrived + 2):
             return False
         for half in halves:
             conv_hidden_backward(
-                epoch.patches[half], _bucket(buckets, half, b), network, epoch.grad_hidden, work[half], 2 * b + 2,
+                epoch.patches[half], bucket_of(buckets, half, b), network, epoch.grad_hidden, work[half], 2 * b + 2,
                 (gradients[0], gradients[half]), (optimiser, rates),
             )  # fmt: skip
             prefix_gradient(work[half].grad_sums, gradients[half].kernel)
@@ -184,14 +186,14 @@ def values_of(
     parts = len(buckets.offsets) - 1
     size, sums = -(-len(samples) // parts), prefix_sums(network.kernel)
     buffer, none = new_matrix(size, network.w1.shape[1]), np.empty(0, np.float32)
-    work, stamp = (_workspace(patches[0], network), _workspace(patches[1], network)), np.int64(1)
+    work, stamp = (new_workspace(patches[0], network), new_workspace(patches[1], network)), np.int64(1)
     for b in range(first, last):
         part = samples[b * size : (b + 1) * size]
         hidden = buffer[: len(part)]
         hidden[:] = np.float32(0.0)
         for half in range(2):
             # The same stamp for all parts, since the weights stay: the channels of a patch are computed once.
-            conv_hidden_forward(patches[half], _bucket(buckets, half, b), network, sums, work[half], stamp, hidden)
+            conv_hidden_forward(patches[half], bucket_of(buckets, half, b), network, sums, work[half], stamp, hidden)
         add_side_inputs(inputs, part, network.w1, hidden)
         for m in range(len(part)):
             values[b * size + m] = outputs(hidden[m], network.w2, none, none)

@@ -13,25 +13,13 @@ from fastpong.rollout.episode_stats import EpisodeStats
 
 
 class Learner(Protocol):
-    """Changes the weights of a policy.
+    """Changes the weights of a policy."""
 
-    Attributes
-    ----------
-    updates : int
-        Steps of the optimiser so far.
-    statistics : dict
-        Of the last batch, by the names of the metrics.
-    synchronise_every : int
-        Steps of all envs after which ranks synchronise their episode statistics.
-    SLOW_KERNELS : tuple
-        The kernels that it needs and that take long to compile.
-    """
+    SLOW_KERNELS: tuple[Any, ...]  # those that take long to compile
 
-    SLOW_KERNELS: tuple[Any, ...]
-
-    updates: int
-    statistics: dict[str, float | str | None]
-    synchronise_every: int
+    updates: int  # steps of the optimiser so far
+    statistics: dict[str, float | str | None]  # of the last batch, by the names of the metrics
+    synchronise_every: int  # steps of all envs after which ranks synchronise their episode statistics
 
     def due(self, rollout: Rollout, stats: EpisodeStats) -> bool:
         """Whether there is enough to learn from; the same on all ranks."""
@@ -63,17 +51,7 @@ LEARNERS: dict[str, Any] = {"ppo": PPO, "reinforce": Reinforce}
 
 
 def make_agent(config: Config, comm: Communicator | None = None, envs: range | None = None) -> tuple[Policy, Learner]:
-    """Return the policy of a run and what changes its weights, for one rank.
-
-    Parameters
-    ----------
-    config : Config
-        Names the algorithm.
-    comm : Communicator, optional
-        Who learns together.
-    envs : range, optional
-        The envs of this rank; all of them by default.
-    """
+    """Return the policy of a run and what changes its weights, for a rank with these envs (all by default)."""
     envs = range(config.num_envs) if envs is None else envs
     policy = POLICIES[config.algorithm](config, envs.start)
     learner: Learner = LEARNERS[config.algorithm](config, policy, comm or Serial(), envs)

@@ -29,23 +29,9 @@ EMA_DECAY = 0.99
 
 
 class Critic:
-    """The value network, the moving average of its weights, and what it learns.
+    """The value network, the moving average of its weights, and what it learns; `batches` counts what it learned from.
 
-    Parameters
-    ----------
-    config : Config
-        Uses `critic_replay_batches`, `critic_samples_per_step`, `hidden_units` and `minibatch_size`.
-    comm : Communicator
-        Who learns together.
-    envs : range
-        The envs of this rank.
-    threads : TwoThreads
-        See `Updater`.
-
-    Attributes
-    ----------
-    batches : int
-        After how many batches it has learned.
+    It takes the settings, who learns together, the envs of this rank, and the threads, as `Updater` does.
     """
 
     LAMBDA = 0.9  # of the returns that it learns from, and of the advantages that its values give
@@ -67,21 +53,10 @@ class Critic:
         return samples.values(self._mean)
 
     def learn(self, rollout: Rollout, gamma: float, learning_rate: float) -> float:
-        """Learn from steps drawn from all rows but the last, and the first, whose history is gone.
+        """Learn λ-returns, discounted by `gamma`, of steps drawn from all rows that the rollout keeps.
 
-        Parameters
-        ----------
-        rollout : Rollout
-            Holds the batch just learned from and those before it that it keeps.
-        gamma : float
-            Discount factor per step of the λ-returns.
-        learning_rate : float
-            Adam's step size.
-
-        Returns
-        -------
-        float
-            The share of the variance of these returns that the values explain, over all ranks.
+        The last row has no outcome yet, and the first ones serve as history. Returns the share of the variance of these
+        returns that the values explain, over all ranks.
         """
         c, envs = self.config, rollout.num_envs
         first, end = rollout.history, rollout.rows - 1

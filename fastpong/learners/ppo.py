@@ -36,23 +36,8 @@ class _Batch(NamedTuple):
 class PPO:
     """Runs several epochs of minibatches over every `batch_size` steps. See `fastpong.learners.base.Learner`.
 
-    Parameters
-    ----------
-    config : Config
-        Uses the groups ``learner``, ``ppo``, ``late`` and ``starts``.
-    policy : ConvPolicy
-        The weights to change; it has a value output.
-    comm : Communicator
-        Who learns together.
-    envs : range
-        The envs of this rank.
-
-    Attributes
-    ----------
-    schedule : Schedule
-        Learning rate, coefficients and phase.
-    statistics : dict
-        Of the last batch, see `fastpong.training.metrics`.
+    It takes the settings, the policy whose weights to change, who learns together, and the envs of this rank.
+    `schedule` sets learning rate, coefficients and phase.
     """
 
     synchronise_every = 16

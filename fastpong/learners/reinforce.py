@@ -19,12 +19,8 @@ from fastpong.rollout.returns import finished_batch
 class Windows:
     """The rewards of windows of wall-clock time, as ppg-pong reports them.
 
-    The reward of a window is what all envs won and lost in it, per env: ppg-pong had one env a rank.
-
-    Attributes
-    ----------
-    running : float or None
-        Running mean of the rewards, with the first one as its start.
+    The reward of a window is what all envs won and lost in it, per env: ppg-pong had one env a rank. `running` is the
+    running mean of the rewards, with the first one as its start.
     """
 
     def __init__(self, config: Config):
@@ -76,21 +72,7 @@ DECAY, EPSILON = 0.99, 1e-5
 class Reinforce:
     """Changes the weights once for every `batch_games` games that have ended, or every `window_seconds`. See `Learner`.
 
-    Parameters
-    ----------
-    config : Config
-        Uses the groups ``learner`` and ``reinforce``.
-    policy : Policy
-        The weights to change.
-    comm : Communicator
-        Who learns together.
-    envs : range
-        The envs of this rank.
-
-    Attributes
-    ----------
-    windows : Windows or None
-        The windows so far, if these are used.
+    It takes the settings, the policy whose weights to change, who learns together, and the envs of this rank.
     """
 
     synchronise_every = 1  # it waits for a number of games

@@ -21,19 +21,7 @@ class Schedule:
     at a level that is annealed as well. Growing before that keeps a run from finding out how to attack, and an entropy
     near 0 from getting any better. The larger the logits, the further a step of the optimiser moves the policy: the
     learning rate is reduced, as long as it has to be, so that a batch changes the policy by no more than `target_kl`
-    (as TorchRL's KL-adaptive rate).
-
-    Parameters
-    ----------
-    config : Config
-        Uses the groups ``ppo``, ``late`` and ``starts``.
-
-    Attributes
-    ----------
-    rate : float
-        What the divergence allows as learning rate at present.
-    late_since : int or None
-        Steps of the run after which the late phase began.
+    (as TorchRL's KL-adaptive rate); `rate` is what the divergence allows at present.
     """
 
     def __init__(self, config: Config):
@@ -87,17 +75,7 @@ class Schedule:
         return 1.0 + c.logit_growth if grows else 1.0
 
     def adapt(self, steps: int, won: int, lost: int, kl: float) -> None:
-        """Take note of a batch that ended after `steps` steps.
-
-        Parameters
-        ----------
-        steps : int
-            Steps of the run.
-        won, lost : int
-            Points won and lost in the batch.
-        kl : float
-            KL divergence that it caused, in nats.
-        """
+        """Take note of a batch that ended after `steps` steps: points won and lost, and its KL divergence in nats."""
         c = self._config
         self._outcomes.append((won, lost))
         while sum(map(sum, self._outcomes)) - sum(self._outcomes[0]) >= POINTS:

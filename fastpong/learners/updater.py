@@ -74,14 +74,7 @@ class TwoThreads:
 class Samples:
     """Some samples of a rollout, with their distinct patches, which serve all epochs over them.
 
-    Parameters
-    ----------
-    inputs : Inputs
-        Where they stand.
-    samples : int64 (m,)
-        The listed samples, as indices into the arrays of `inputs`.
-    threads : TwoThreads
-        List the patches.
+    `samples` int64 (m,) are indices into the arrays of `inputs`: the listed samples.
     """
 
     def __init__(self, inputs: Inputs, samples: I64, threads: TwoThreads):
@@ -121,28 +114,10 @@ class Samples:
 class Epochs:
     """Makes epochs over some samples, with the same buffers for each.
 
-    Parameters
-    ----------
-    samples : Samples
-        The listed samples.
-    transitions : Transitions
-        What is learned from each.
-    loss : Loss
-        Coefficients; `scale` is each minibatch's.
-    sample_ids : int64 (size,)
-        For each sample of the batch, of all ranks: its index among the listed samples, or −1 if it is another rank's or
-        nothing is learned from it.
-    minibatch_size : int
-        Samples of a minibatch, of all ranks.
-    hidden_units : int
-        Of the network.
-
-    Attributes
-    ----------
-    count : int
-        Minibatches of an epoch.
-    statistics : float64 (2, 4)
-        Sums over all epochs, see `fastpong.kernels.losses.loss_gradient`.
+    `sample_ids` int64 (size,) holds for each sample of the batch, of all ranks, its index among the listed samples, or
+    −1 if it is another rank's or nothing is learned from it. A minibatch has `minibatch_size` of these, of all ranks;
+    there are `count` in an epoch. `statistics` float64 (2, 4) are sums over all epochs, see
+    `fastpong.kernels.losses.loss_gradient`.
     """
 
     def __init__(
@@ -177,25 +152,10 @@ class Epochs:
 
 
 class Updater:
-    """Adam on one convolutional network.
+    """Adam on one convolutional network, with either half of each minibatch on one of the threads.
 
-    Parameters
-    ----------
-    net : ConvNet
-        The weights to change.
-    comm : Communicator
-        Who learns together.
-    threads : TwoThreads
-        Take one half of each minibatch each.
-    ema_decay : float, optional
-        Decay, per minibatch, of an exponential moving average of the weights; none by default.
-
-    Attributes
-    ----------
-    updates : int
-        Steps so far.
-    ema : float32 (any,)
-        The average of all weights; empty without one.
+    `updates` counts its steps. With `ema_decay`, the decay per minibatch, `ema` float32 (any,) is an exponential moving
+    average of all weights; else it is empty.
     """
 
     def __init__(self, net: ConvNet, comm: Communicator, threads: TwoThreads, ema_decay: float | None = None):

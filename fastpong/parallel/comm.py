@@ -52,13 +52,7 @@ class Communicator(Protocol):
 
 
 class Serial:
-    """A run of one process. See `Communicator`.
-
-    Parameters
-    ----------
-    size : int
-        More than 1: the process does what one of so many ranks does, without the others.
-    """
+    """A run of one process. See `Communicator`. With `size` above 1 it does what one of so many ranks does, alone."""
 
     rank, local_size, seconds = 0, 1, 0.0
 

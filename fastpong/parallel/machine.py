@@ -31,15 +31,10 @@ def processor() -> str:
 class CoreRotation(AbstractContextManager[None, None]):
     """Keeps the calling thread on one core, and after some steps on another one: ``with rotation:`` around each step.
 
-    Where each core has an env subprocess, what the parent computes takes time from one of them. Taken from the same
-    one each time, that one would fall behind, and the others would wait for it at the next step; docs/performance.md
-    has the gain. With two groups of envs in flight none waits within so few steps. Linux only; elsewhere, and where
-    there are cores to spare, this does nothing.
-
-    Parameters
-    ----------
-    workers : int
-        Env subprocesses.
+    Where each core has one of the `workers` env subprocesses, what the parent computes takes time from one of them.
+    Taken from the same one each time, that one would fall behind, and the others would wait for it at the next step;
+    docs/performance.md has the gain. With two groups of envs in flight none waits within so few steps. Linux only;
+    elsewhere, and where there are cores to spare, this does nothing.
     """
 
     def __init__(self, workers: int):

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy.typing as npt
@@ -27,30 +28,27 @@ class Mpi:
 
     def allreduce(self, array: npt.NDArray[Any]) -> None:
         """See `Communicator`."""
-        began = time.perf_counter()
-        self._world.Allreduce(self._mpi.IN_PLACE, array)
-        self.seconds += time.perf_counter() - began
+        self._timed(self._world.Allreduce, self._mpi.IN_PLACE, array)
 
     def allgather(self, value: Any) -> list[Any]:
         """See `Communicator`."""
-        began = time.perf_counter()
-        values: list[Any] = self._world.allgather(value)
-        self.seconds += time.perf_counter() - began
+        values: list[Any] = self._timed(self._world.allgather, value)
         return values
 
     def gather(self, value: Any) -> list[Any] | None:
         """See `Communicator`."""
-        began = time.perf_counter()
-        values: list[Any] | None = self._world.gather(value)
-        self.seconds += time.perf_counter() - began
+        values: list[Any] | None = self._timed(self._world.gather, value)
         return values
 
     def broadcast(self, value: Any) -> Any:
         """See `Communicator`."""
+        return self._timed(self._world.bcast, value)
+
+    def _timed(self, call: Callable[..., Any], *arguments: Any) -> Any:
         began = time.perf_counter()
-        value = self._world.bcast(value)
+        result = call(*arguments)
         self.seconds += time.perf_counter() - began
-        return value
+        return result
 
     def barrier(self) -> None:
         """See `Communicator`; a plain barrier would spin."""
@@ -70,14 +68,9 @@ class Mpi:
 def connect(mpi: bool = True) -> Communicator:
     """Return the communicator of this run: `Mpi` if a launcher started several processes, else `Serial`.
 
-    Raises
-    ------
-    UsageError
-        If a launcher started several and `mpi` is false: each of them would do the same work and overwrite the
-        others' files.
-    RanksError
-        If mpi4py or the MPI library is missing, or is not the one of the launcher. Every rank gets it; only rank 0
-        should report it.
+    Raises `UsageError` if a launcher started several and `mpi` is false: each of them would do the same work and
+    overwrite the others' files. Raises `RanksError`, on every rank, if mpi4py or the MPI library is missing, or is not
+    the launcher's.
     """
     _, size = launched()
     if size == 1:

@@ -1,6 +1,6 @@
 """Rollout buffer: transitions of all envs that no update has used yet, one row per step of all envs."""
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,116 +25,35 @@ LAYOUT: Layout = {
 _FIRST_ROWS = 256  # of the buffer, which grows as needed
 
 
-class Encoder(Protocol):
-    """How an image is written down in the list of all images.
+class Encoding(NamedTuple):
+    """How images are written down in the list of all of them."""
 
-    Attributes
-    ----------
-    dtype : type
-        Of the numbers in the list.
-    """
-
-    dtype: Any
-
-    def record(
-        self, observation: Observation, rows: I64, members: I64, arrays: RolloutArrays, first: int, images: Any, at: int
-    ) -> int:
-        """Write the images of some envs from `at` on, and their outcomes; return the end; see `preprocess`."""
-
-    def state(self) -> Arrays:
-        """Return what the next image needs of the last one: ``last_pixels`` and ``last_counts``."""
-
-    def load_state(self, arrays: Arrays) -> None:
-        """Continue from a `state`."""
+    record: Any  # a kernel, see `preprocess`
+    dtype: type[np.generic]  # of the numbers in the list
+    pixels: int  # room for what an image needs of the one before it
 
 
-class Strips:
-    """Vertical strips of set pixels: see `preprocess.find_strips`."""
-
-    dtype: Any = np.int32
-
-    def __init__(self, num_envs: int):
-        self._num_envs = num_envs
-
-    def record(
-        self, observation: Observation, rows: I64, members: I64, arrays: RolloutArrays, first: int, images: Any, at: int
-    ) -> int:
-        """See `Encoder`."""
-        return record_strips(observation, rows, members, arrays, first, self._num_envs, images, at)
-
-    def state(self) -> Arrays:
-        """Return nothing: an image does not depend on its predecessor."""
-        return {"last_pixels": np.zeros(0, np.int16), "last_counts": np.zeros(self._num_envs, np.int64)}
-
-    def load_state(self, arrays: Arrays) -> None:
-        """No-op."""
-
-
-class Changes:
-    """Pixels that changed since the image before: see `preprocess.record_changes`."""
-
-    dtype: Any = np.int16
-
-    def __init__(self, num_envs: int):
-        self._last = LastImages(np.zeros((num_envs, PIXELS), np.int16), np.zeros(num_envs, np.int64))
-
-    def record(
-        self, observation: Observation, rows: I64, members: I64, arrays: RolloutArrays, first: int, images: Any, at: int
-    ) -> int:
-        """See `Encoder`."""
-        return record_changes(observation, rows, members, arrays, first, images, at, self._last)
-
-    def state(self) -> Arrays:
-        """See `Encoder`."""
-        pixels, counts = self._last
-        return {
-            "last_pixels": np.concatenate([pixels[env, :count] for env, count in enumerate(counts)]),
-            "last_counts": counts,
-        }
-
-    def load_state(self, arrays: Arrays) -> None:
-        """See `Encoder`."""
-        pixels, counts = self._last
-        counts[:] = arrays["last_counts"]
-        for env, (count, end) in enumerate(zip(counts, np.cumsum(counts), strict=True)):
-            pixels[env, :count] = arrays["last_pixels"][end - count : end]
+STRIPS = Encoding(record_strips, np.int32, 0)
+"""Vertical strips of set pixels."""
+CHANGES = Encoding(record_changes, np.int16, PIXELS)
+"""Pixels that changed since the image before."""
 
 
 class Rollout:
     """Transitions of all envs since the last batch, with the unfinished ones of before.
 
-    Row t of each (rows, envs) array is one step of all envs. Their images are one long list, with `offsets` and
-    `lengths` for each step. All of it grows as needed.
-
-    Parameters
-    ----------
-    config : Config
-        Uses `frame_stack`, `action_history` and `num_actions`.
-    encoder : Encoder
-        How images are written down.
-    num_envs : int, optional
-        How many envs; those of the config by default.
-
-    Attributes
-    ----------
-    rows : int
-        Rows so far; the last one has no outcome yet.
-    history : int
-        How many earlier steps the network's inputs reach back.
-    first_unused : int64 (envs,)
-        First row of each env that no batch has used. Earlier rows are history.
-    arrays : RolloutArrays
-        The columns, each (rows that there is room for, envs).
-    inputs : Inputs
-        The same as kernels take them, flattened.
+    Row t of each (rows, envs) array in `arrays` is one step of all envs; `inputs` are the same, flattened, as kernels
+    take them. Their images are one long list, with `offsets` and `lengths` for each step. All of it grows as needed.
+    There are `rows` so far; the last one has no outcome yet. `first_unused` int64 (envs,) is the first row of each env
+    that no batch has used. Earlier rows are history: the network's inputs reach back `history` steps.
     """
 
-    def __init__(self, config: Config, encoder: Encoder, history: int, num_envs: int | None = None):
-        self.config, self.num_envs = config, config.num_envs if num_envs is None else num_envs
-        self.history, self._encoder = history, encoder
+    def __init__(self, config: Config, encoding: Encoding, history: int, num_envs: int):
+        self.config, self.num_envs, self.history, self._record = config, num_envs, history, encoding.record
+        self._last = LastImages(np.zeros((num_envs, encoding.pixels), np.int16), np.zeros(num_envs, np.int64))
         self.rows = self._kept = 0
         self._end = 0  # of what is used of `_images`
-        self._images = np.zeros(1 << 20, encoder.dtype)
+        self._images = np.zeros(1 << 20, encoding.dtype)
         self.first_unused = np.zeros(self.num_envs, np.int64)
         self._hold({name: np.zeros((_FIRST_ROWS, self.num_envs), dtype) for name, dtype in _COLUMNS.items()})
 
@@ -147,18 +66,9 @@ class Rollout:
         return self.rows - 1
 
     def record(self, row: int, observation: Observation, rows: I64, members: I64) -> None:
-        """Write down the images of some envs in a row, and what the step before it brought.
+        """Write down the images of the envs `members` int64 (n,), and what the step before a row brought.
 
-        Parameters
-        ----------
-        row : int
-            The present row.
-        observation : Observation
-            The arrays that the envs share.
-        rows : int64 (n,)
-            Which rows of these belong to the envs.
-        members : int64 (n,)
-            The envs.
+        `rows` int64 (n,) are these envs' rows in the observation.
         """
         most = 2 * PIXELS * len(members)  # as much as the fullest of screens could need
         if self._end + most > len(self._images):
@@ -166,8 +76,8 @@ class Rollout:
             grown[: self._end] = self._images[: self._end]
             self._images = grown
             self._hold(self.arrays._asdict())
-        self._end = self._encoder.record(
-            observation, rows, members, self.inputs.arrays, row * self.num_envs, self._images, self._end
+        self._end = self._record(
+            observation, rows, members, self.inputs.arrays, row * self.num_envs, self._images, self._end, self._last
         )
 
     def release(self, rows: I64 | int, keep: int = 0) -> None:
@@ -196,7 +106,10 @@ class Rollout:
         ends = np.cumsum(lengths)
         shifts = self.arrays.offsets[: self.rows].T.reshape(-1) - (ends - lengths)
         images = self._images[np.arange(int(lengths.sum())) + np.repeat(shifts, lengths)]
-        return {**columns, "images": images, "first_unused": self.first_unused, **self._encoder.state()}
+        pixels, counts = self._last
+        last = np.concatenate([pixels[env, :count] for env, count in enumerate(counts)])
+        used = {"first_unused": self.first_unused, "last_pixels": last, "last_counts": counts}
+        return {**columns, "images": images, **used}
 
     def load_state(self, arrays: Arrays) -> None:
         """Continue from a `state`."""
@@ -211,7 +124,10 @@ class Rollout:
         self._hold(columns)
         self.first_unused = arrays["first_unused"].copy()
         self._kept = max(0, int(self.first_unused.min()) - self.history)
-        self._encoder.load_state(arrays)
+        pixels, counts = self._last
+        counts[:] = arrays["last_counts"]
+        for env, (count, end) in enumerate(zip(counts, np.cumsum(counts), strict=True)):
+            pixels[env, :count] = arrays["last_pixels"][end - count : end]
 
     def _hold(self, columns: Arrays) -> None:
         c = self.config

@@ -28,27 +28,10 @@ class Game(NamedTuple):
 class EpisodeStats:
     """Statistics of a run's games, the same on all ranks from one `synchronise` to the next.
 
-    Parameters
-    ----------
-    num_envs : int
-        Envs over all ranks.
-    decay : float
-        Decay, per game, of the running reward that the reference programs report.
-    envs : range, optional
-        Those that this rank steps; all of them by default.
-
-    Attributes
-    ----------
-    steps : int
-        Steps so far, over all envs.
-    games : int
-        Finished games so far, as of the last `synchronise`; so is all that follows.
-    batch_games : int
-        Games finished since the last `begin_batch`.
-    net_points : int
-        Points won minus points lost so far.
-    running_reward : float or None
-        The running reward; starts with the first game's score.
+    `num_envs` counts the envs of all ranks, `envs` are those of this one (all by default). `steps` counts all steps so
+    far; as of the last `synchronise`, `games` counts finished games, `batch_games` those since the last `begin_batch`,
+    and `net_points` points won minus points lost. `running_reward` is the mean that the reference programs report, with
+    `decay` per game; it starts with the first game's score (None before).
     """
 
     def __init__(self, num_envs: int, decay: float, envs: range | None = None):

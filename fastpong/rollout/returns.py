@@ -33,16 +33,8 @@ def normalized(values: F32, comm: Communicator) -> F32:
 def finished_batch(rollout: Rollout, rows: int, unit: str, gamma: float) -> Batch:
     """Take the finished points (or games) of the first `rows` rows, with returns standardised over each game.
 
-    Parameters
-    ----------
-    rollout : Rollout
-        The rows from `first_unused` on are taken; what is not finished carries over.
-    rows : int
-        Rows with outcomes.
-    unit : str
-        What is not cut: ``point`` or ``game``.
-    gamma : float
-        Discount factor per step.
+    The rows from `first_unused` on are taken; `unit`, ``point`` or ``game``, is not cut, and what is not finished
+    carries over. `gamma` is the discount factor per step.
     """
     arrays, begins = rollout.arrays, rollout.first_unused
     ends = np.zeros_like(begins)

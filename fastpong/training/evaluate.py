@@ -48,24 +48,10 @@ def evaluate(
 ) -> Evaluation:
     """Play `games` whole games and return their scores.
 
-    Up to 64 are played side by side. Each of these envs has a fixed number of games to play, so that short ones are
-    not counted more often than long ones.
-
-    Parameters
-    ----------
-    config : Config
-        How the agent was built, and the rules (`repeat_action_probability`, `frame_skip`).
-    weights : dict
-        By name, see `fastpong.policy`.
-    games : int
-        Number of games, 1 or more.
-    seed : int
-        Keys sticky actions (and the agent's choices, if it is not greedy) in a stream of its own, so that no
-        game repeats one of a training run.
-    workers : int, optional
-        Env subprocesses.
-    greedy : bool
-        Take the likeliest action instead of sampling one.
+    Up to 64 are played side by side. Each of these envs has a fixed number of games to play, so that short ones are not
+    counted more often than long ones. `config` tells how the agent was built, and the rules; `weights` are by name, see
+    `fastpong.policy`. `seed` keys sticky actions (and the agent's choices, if it is not greedy) in a stream of its own,
+    so that no game repeats one of a training run.
     """
     count = min(games, MAX_ENVS)
     config = changed(config, {"num_envs": count, "seed": stream_key(seed, EVALUATION) >> 1})
@@ -104,27 +90,10 @@ def choose_best(
 ) -> dict[str, Any] | None:
     """Let the candidates of a run play, make the best one ``best.npz``, and measure it on other games.
 
-    Parameters
-    ----------
-    config : Config
-        Uses `eval_games` and `seed`.
-    run : RunFolder
-        Its candidates play `eval_games` games each, the best one twice as many more.
-    workers : int, optional
-        Env subprocesses.
-    note : callable
-        Is called with a line about each step.
-
-    Returns
-    -------
-    dict or None
-        ``steps`` of the best one, ``mean``, ``ci95_low``, ``ci95_high``, ``games`` of its last evaluation, and
-        ``candidates`` (steps and mean of each); None if there was nothing to choose from.
-
-    Raises
-    ------
-    CheckpointError
-        If ``best.npz`` cannot be written; the one of before is then intact.
+    Each candidate plays `eval_games` games, the best one twice as many more; `note` is called with a line about each
+    step. Returns ``steps`` of the best one, ``mean``, ``ci95_low``, ``ci95_high`` and ``games`` of its last evaluation,
+    and ``candidates`` (steps and mean of each); None if there was nothing to choose from. Raises `CheckpointError` if
+    ``best.npz`` cannot be written; the one of before is then intact.
     """
     candidates: dict[int, tuple[Arrays, dict[str, Any]]] = {}
     for path in run.candidates():

@@ -54,30 +54,10 @@ def train(
 ) -> Result:
     """Train until the target, a limit or an interruption; the run folder then holds a checkpoint of the end.
 
-    Every rank calls this with the same arguments. Rank 0 reports and writes, and returns the result of all.
-
-    Parameters
-    ----------
-    config : Config
-        The settings, as `run` holds them (a resumed run may have another target).
-    run : RunFolder
-        Existing, with or without checkpoints. Only rank 0 reads and writes it.
-    progress : Progress
-        Where progress is shown, by rank 0.
-    comm : Communicator, optional
-        Who trains together.
-    workers : int, optional
-        Env subprocesses of each rank; by default one per usable core, divided among the ranks of a machine. It
-        changes nothing but the speed.
-    resume : bool
-        Go on from the newest checkpoint.
-    limits : Limits, optional
-        When to stop; by default at the target only.
-
-    Raises
-    ------
-    EnvError, CheckpointError, RanksError
-        The last checkpoint is then intact.
+    Every rank calls this with the same arguments. Rank 0 shows progress, alone reads and writes the run folder, which
+    exists, and returns the result of all. `workers` are the env subprocesses of each rank, by default one per usable
+    core, divided among the ranks of a machine: they change nothing but the speed. With `resume` the run goes on from
+    its newest checkpoint. Raises `EnvError`, `CheckpointError` or `RanksError`; the last checkpoint is then intact.
     """
     comm, limits = comm or Serial(), limits or Limits()
     is_root = comm.rank == 0
@@ -118,7 +98,6 @@ def train(
             reason = _why_stop(trainer.reached_target(), full, flags)
             if reason or log_due:
                 log.write(reason, reason is not None or log.is_due(config.checkpoint_interval))
-        run.close()
     best = choose_best(config, run, workers, progress.note) if is_root and reason != "interrupted" else None
     comm.barrier()
     return Result(reason, log.line, best)
@@ -145,10 +124,7 @@ class Interrupts:
 class _Log:
     """What a run writes and shows on its way: lines of metrics, checkpoints, and the best weights so far.
 
-    Attributes
-    ----------
-    line : dict
-        The last line of metrics.
+    `line` is the last line of metrics.
     """
 
     def __init__(self, config: Config, run: RunFolder, progress: Progress, limits: Limits, trainer: Trainer):

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -10,8 +10,8 @@ from rich.panel import Panel
 from rich.text import Text
 
 
-class Progress(Protocol):
-    """Where training shows how far it is."""
+class Progress:
+    """Where training shows how far it is; this one is silent, for all ranks but the first."""
 
     def note(self, text: str) -> None:
         """Say something once."""
@@ -52,7 +52,7 @@ def describe(line: Mapping[str, Any]) -> str:
     )
 
 
-class PlainProgress:
+class PlainProgress(Progress):
     """Lines of text."""
 
     def __init__(self, title: str):
@@ -66,24 +66,8 @@ class PlainProgress:
         """Print a line of metrics."""
         self.note(describe(line))
 
-    def close(self) -> None:
-        """Nothing to restore."""
 
-
-class NoProgress:
-    """Silence, for all ranks but the first."""
-
-    def note(self, text: str) -> None:
-        """Say nothing."""
-
-    def metrics(self, line: Mapping[str, Any]) -> None:
-        """Show nothing."""
-
-    def close(self) -> None:
-        """Nothing to restore."""
-
-
-class LiveProgress:
+class LiveProgress(Progress):
     """A panel with the learning curve, redrawn in place."""
 
     def __init__(self, console: Console, title: str, past: Sequence[Mapping[str, Any]] = ()):
@@ -122,19 +106,10 @@ class LiveProgress:
 
 
 def curve(points: Sequence[tuple[float, float]], width: int, height: int) -> list[str]:
-    """Draw a curve in braille characters, two by four dots each.
+    """Draw a curve in `height` lines of braille characters, two by four dots each.
 
-    Parameters
-    ----------
-    points : sequence of (x, y)
-        x ascending and from 0 on.
-    width, height : int
-        Size in characters, with an axis label of 7 and a line for the x axis.
-
-    Returns
-    -------
-    list of str
-        `height` lines.
+    The x of `points` ascend from 0 on. Within `width` characters there is an axis label of 7; the last line is the x
+    axis.
     """
     columns, rows = width - 7, height - 1
     if len(points) < 2:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from fastpong.arrays import Arrays
 from fastpong.config import Config, changed, check, make_config, read_toml, to_toml
@@ -28,13 +28,7 @@ CANDIDATES, CHECKPOINTS = 3, 2
 
 
 class RunFolder:
-    """The files of one run.
-
-    Parameters
-    ----------
-    path : Path
-        The folder; `create` makes it.
-    """
+    """The files of one run, in the folder `path`, which `create` makes."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -43,7 +37,6 @@ class RunFolder:
         self._config = path / "config.toml"
         self._checkpoints = path / "checkpoints"
         self._candidates = path / "candidates"
-        self._metrics_file: IO[str] | None = None
 
     def exists(self) -> bool:
         """Whether a run was started here."""
@@ -112,17 +105,9 @@ class RunFolder:
             path.unlink(missing_ok=True)
 
     def newest(self) -> tuple[Arrays, dict[str, Any], list[str]]:
-        """Load the newest good checkpoint.
+        """Load the newest good checkpoint: arrays, facts, and complaints, which say what newer ones are damaged.
 
-        Returns
-        -------
-        (arrays, about, complaints)
-            The complaints say which newer ones were damaged.
-
-        Raises
-        ------
-        CheckpointError
-            If none can be read.
+        Raises `CheckpointError` if none can be read.
         """
         complaints: list[str] = []
         for path in self.checkpoints():
@@ -144,19 +129,10 @@ class RunFolder:
     def log(self, line: Mapping[str, Any]) -> None:
         """Append a line to ``metrics.jsonl``; raises `CheckpointError`."""
         try:
-            if self._metrics_file is None:
-                self._metrics_file = self.metrics.open("a")
-            self._metrics_file.write(json.dumps(line) + "\n")
-            self._metrics_file.flush()
+            with self.metrics.open("a") as file:
+                file.write(json.dumps(line) + "\n")
         except OSError as error:
             raise CheckpointError(f"cannot write {self.metrics}: {error.strerror}") from None
-
-    def close(self) -> None:
-        """Close ``metrics.jsonl``."""
-        if self._metrics_file is not None:
-            with contextlib.suppress(OSError):
-                self._metrics_file.close()
-            self._metrics_file = None
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:

@@ -34,25 +34,9 @@ STAGES = ("env_wait", "preprocess", "act", "env_send", "record", "update")
 class Actor:
     """Steps all envs together with one policy.
 
-    Parameters
-    ----------
-    config : Config
-        The run's settings.
-    envs : Envs
-        All envs of the run or, with several ranks, those of this one. Not started yet: call `start`.
-    policy : Policy
-        Chooses the actions.
-
-    Attributes
-    ----------
-    rollout : Rollout
-        The transitions.
-    stats : EpisodeStats
-        Games and points.
-    steps_taken : int
-        Steps of each env so far.
-    seconds : dict of str to float
-        Time spent in each of `STAGES`.
+    `envs` are those of the run or, with several ranks, of this one; they are not started yet: call `start`. `rollout`
+    holds the transitions, `stats` counts games and points, `steps_taken` counts the steps of each env, and `seconds`
+    the time spent in each of `STAGES`.
     """
 
     def __init__(self, config: Config, envs: Envs, policy: Policy):
@@ -97,16 +81,9 @@ class Actor:
 class Trainer(Actor):
     """Steps, and learns.
 
-    The order of things is the same for any number of ranks, workers and groups: all envs take step t, then the
-    weights may change, then all envs take step t + 1. An update learns from outcomes up to step t − 1 while the
-    emulators are busy with step t.
-
-    Attributes
-    ----------
-    comm : Communicator
-        Who learns together.
-    learner : Learner
-        Changes the weights.
+    The order of things is the same for any number of ranks, workers and groups: all envs take step t, then the weights
+    may change, then all envs take step t + 1. An update learns from outcomes up to step t − 1 while the emulators are
+    busy with step t.
     """
 
     def __init__(self, config: Config, envs: Envs, comm: Communicator | None = None):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fastpong.arrays import I32
 from fastpong.kernels import preprocess
 from tests import naive
-from tests.support.kernels import court, observation, rollout_arrays, screen_with_bars
+from tests.support.kernels import court, last_images, observation, rollout_arrays, screen_with_bars
 
 Golden = dict[str, npt.NDArray[Any]]
 
@@ -21,10 +21,6 @@ def pixels_of(screen: npt.NDArray[np.uint8]) -> list[int]:
     out = np.zeros(6400, np.int16)
     count = preprocess.find_pixels(preprocess.as_words(np.ascontiguousarray(screen)[None])[0], out)
     return [int(i) for i in out[:count]]
-
-
-def last_images(envs: int) -> preprocess.LastImages:
-    return preprocess.LastImages(np.zeros((envs, 6400), np.int16), np.zeros(envs, np.int64))
 
 
 def test_screens_become_the_reference_programs_images_bit_for_bit(golden: Golden) -> None:
@@ -39,7 +35,7 @@ def test_screens_become_the_reference_programs_images_bit_for_bit(golden: Golden
 def test_changes_are_the_golden_differences(golden: Golden) -> None:
     count = len(golden["x"])
     seen = observation(golden["screens"], ended=[1] + [0] * (count - 1))
-    last, arrays, env = last_images(1), rollout_arrays(count), np.zeros(1, np.int64)
+    last, arrays, env = last_images(1, 6400), rollout_arrays(count), np.zeros(1, np.int64)
     changes, at = np.zeros(50_000, np.int16), 0
     for t, x in enumerate(golden["x"]):
         begin = at
@@ -101,7 +97,7 @@ def test_envs_keep_their_own_last_image(real_screens: npt.NDArray[np.uint8]) -> 
     begins = [True, False, True, False]  # a game, of either env
 
     def run(members: list[int]) -> dict[int, list[list[int]]]:
-        last, arrays, changes = last_images(2), rollout_arrays(8), np.zeros(90_000, np.int16)
+        last, arrays, changes = last_images(2, 6400), rollout_arrays(8), np.zeros(90_000, np.int16)
         found: dict[int, list[list[int]]] = {env: [] for env in members}
         at = 0
         for step, (t, begin) in enumerate(zip(times, begins, strict=True)):
@@ -150,7 +146,7 @@ def test_strips_of_envs_are_recorded_one_after_the_other(real_screens: npt.NDArr
     arrays, strips, rows, members = rollout_arrays(10), np.zeros(4000, np.int32), [70, 20, 45], [4, 0, 3]
     arrays.lengths[:] = 77
     end = preprocess.record_strips(
-        observation(real_screens), np.array(rows), np.array(members), arrays, 5, 5, strips, 11
+        observation(real_screens), np.array(rows), np.array(members), arrays, 5, strips, 11, last_images(5, 0)
     )  # fmt: skip
     at = 11
     for row, env in zip(rows, members, strict=True):
@@ -174,11 +170,11 @@ def test_outcomes_are_recorded_with_the_step_before(kind: str, seed: int) -> Non
     columns: list[Any] = [arrays.rewards, arrays.ended, arrays.steps_since_reset]
     wanted = [array.reshape(steps, envs).copy() for array in columns]
     if kind == "changes":
-        changes, last = np.zeros(100, np.int16), last_images(envs)
+        changes, last = np.zeros(100, np.int16), last_images(envs, 6400)
         assert preprocess.record_changes(seen, rows, members, arrays, envs * step, changes, 0, last) == 0
     else:
         strips = np.zeros(100, np.int32)
-        assert preprocess.record_strips(seen, rows, members, arrays, envs * step, envs, strips, 0) == 0
+        assert preprocess.record_strips(seen, rows, members, arrays, envs * step, strips, 0, last_images(envs, 0)) == 0
     for row, env in zip(rows, members, strict=True):
         wanted[0][step - 1, env], wanted[1][step - 1, env] = rewards[row], ended[row]
         begins = ended[row] or step == 0
@@ -191,6 +187,6 @@ def test_steps_are_counted_from_the_first_screen_of_a_game() -> None:
     arrays, strips, screens = rollout_arrays(14), np.zeros(100, np.int32), np.full((2, 210, 160), 34, np.uint8)
     for t in range(7):
         seen = observation(screens, ended=[int(t in (0, 4)), int(t == 0)])
-        preprocess.record_strips(seen, np.arange(2), np.arange(2), arrays, 2 * t, 2, strips, 0)
+        preprocess.record_strips(seen, np.arange(2), np.arange(2), arrays, 2 * t, strips, 0, last_images(2, 0))
     assert arrays.steps_since_reset[::2].tolist() == [0, 1, 2, 3, 0, 1, 2]
     assert arrays.steps_since_reset[1::2].tolist() == [0, 1, 2, 3, 4, 5, 6]

@@ -10,9 +10,14 @@ from numba import njit
 from fastpong.arrays import F32, F64, I64, U8, Bool
 from fastpong.kernels import conv
 from fastpong.kernels.patches import POSITIONS, list_patches
-from fastpong.kernels.preprocess import BACKGROUND, Observation, as_words, record_strips
+from fastpong.kernels.preprocess import BACKGROUND, LastImages, Observation, as_words, record_strips
 from fastpong.kernels.structs import Adam, Buckets, Epoch, Inputs, Loss, Network, Patches, RolloutArrays, Transitions
 from tests import naive
+
+
+def last_images(envs: int, pixels: int) -> LastImages:
+    """No image before."""
+    return LastImages(np.zeros((envs, pixels), np.int16), np.zeros(envs, np.int64))
 
 
 def rollout_arrays(samples: int) -> RolloutArrays:
@@ -54,12 +59,13 @@ class SmallRollout:
         rng = np.random.default_rng(3)
         chosen, samples = screens[100 : 100 + self.ROWS], self.ROWS * self.ENVS
         arrays, strips, at = rollout_arrays(samples), np.zeros(samples * 200, np.int32), 0
+        last = last_images(self.ENVS, 0)
         arrays.actions[:] = rng.integers(0, num_actions, samples)
         self.pictures: list[Bool] = []  # of each sample
         for t in range(self.ROWS):
             for env, row in ((0, t), (1, self.ROWS - 1 - t)):
                 seen = observation(chosen, ended=[int(env == 0 and t == 4)] * self.ROWS)
-                at = record_strips(seen, np.array([row]), np.array([env]), arrays, self.ENVS * t, self.ENVS, strips, at)
+                at = record_strips(seen, np.array([row]), np.array([env]), arrays, self.ENVS * t, strips, at, last)
                 self.pictures.append(court(chosen[row]))
         self.inputs = Inputs(strips, arrays, self.ENVS, self.IMAGES, 2, num_actions)
         self.network = random_network(num_actions + 1 if outputs is None else outputs, hidden_units, self.IMAGES)

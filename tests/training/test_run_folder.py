@@ -86,13 +86,11 @@ def test_metrics_after_a_crash(tmp_path: Path) -> None:
     run = made(tmp_path / "run")
     for steps in (10, 20, 30):
         run.log({"steps": steps})
-    run.close()
     with run.metrics.open("a") as file:
         file.write('{"steps": 4')
     assert [line["steps"] for line in read_metrics(run.metrics)] == [10, 20, 30]
     run.cut_metrics(20)
     run.log({"steps": 25})
-    run.close()
     assert [line["steps"] for line in read_metrics(run.metrics)] == [10, 20, 25]
     run.metrics.write_text("oops\n{}\n")
     with pytest.raises(UsageError, match="line 1"):
