@@ -38,7 +38,7 @@ def begun(config: Config, weights: Arrays, scale: float) -> Arrays:
         trainer.start()
         trainer.learner.begin_late_phase(0)
         state = trainer.state()
-        trainer.learner.close()
+        trainer.close()
     state |= {f"policy.{name}": np.asarray(array, np.float32) for name, array in weights.items()}
     state["policy.w2"][: config.num_actions] *= np.float32(scale)
     return state

@@ -135,7 +135,7 @@ def _played(config: Config, weights: Arrays) -> tuple[F32, U8]:
         trainer.start()
         for _ in range(20):
             trainer.step()
-        trainer.learner.close()
+        trainer.close()
         return trainer.rollout.arrays.values[:20].copy(), trainer.rollout.arrays.actions[:20].copy()
 
 

@@ -92,7 +92,8 @@ def _print(config: Config, folder: RunFolder, result: Result, as_json: bool) -> 
         "interrupted": "interrupted",
     }[result.reason]
     score = "no game finished" if summary["score"] is None else f"score {summary['score']:.2f}"
-    print(f"stopped, {why}: {score} after {summary['steps']:,} steps; all is saved in {folder.path}")
+    how = "stopped" if result.changed else "nothing to do"
+    print(f"{how}, {why}: {score} after {summary['steps']:,} steps; all is saved in {folder.path}")
     if best := result.best:
         print(
             f"best.npz, the weights after {best['steps']:,} steps: mean score {best['mean']:.2f} "

@@ -15,6 +15,9 @@ from fastpong.rollout.buffer import Rollout
 from fastpong.rollout.episode_stats import EpisodeStats
 from fastpong.rollout.returns import finished_batch
 
+WINDOWS = 100
+"""How many of the latest windows are looked at."""
+
 
 class Windows:
     """The rewards of windows of wall-clock time, as ppg-pong reports them.
@@ -25,16 +28,20 @@ class Windows:
 
     def __init__(self, config: Config):
         self._config = config
-        self._rewards: deque[float] = deque(maxlen=100)
+        self._rewards: deque[float] = deque(maxlen=WINDOWS)
         self._began: float | None = None
         self._net = 0
         self.running: float | None = None
 
-    def is_over(self) -> bool:
-        """Whether the present window has lasted long enough; the first one begins with the first call."""
-        if self._began is None:
+    def is_over(self, points: int) -> bool:
+        """Whether the present window has lasted long enough; the first one begins once some points have ended."""
+        if self._began is None and points:
             self._began = time.perf_counter()
-        return time.perf_counter() - self._began >= self._config.window_seconds
+        return self._began is not None and time.perf_counter() - self._began >= self._config.window_seconds
+
+    def reached(self, target: float) -> bool:
+        """Whether the running mean, of a hundred windows or more, is at the target."""
+        return self.running is not None and len(self._rewards) == WINDOWS and self.running >= target
 
     def add(self, net_points: int) -> dict[str, float]:
         """Close a window, at a total of `net_points` points won minus lost, and return what there is to report."""
@@ -91,7 +98,7 @@ class Reinforce:
     def due(self, rollout: Rollout, stats: EpisodeStats) -> bool:
         """Whether enough games have ended, or the window is over by the clock of rank 0."""
         if self.windows:
-            return bool(self._comm.broadcast(self.windows.is_over()))
+            return bool(self._comm.broadcast(self.windows.is_over(stats.won + stats.lost)))
         return stats.batch_games >= self.config.batch_games
 
     def learn(self, rollout: Rollout, stats: EpisodeStats) -> None:
@@ -114,7 +121,7 @@ class Reinforce:
     def reached(self, target: float, stats: EpisodeStats) -> bool:
         """Whether the score, or the running reward of windows, is at the target."""
         if self.windows:
-            return self.windows.running is not None and self.windows.running >= target
+            return self.windows.reached(target)
         return stats.reached(target)
 
     def exploring_starts(self, steps: int) -> float:

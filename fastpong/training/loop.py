@@ -1,10 +1,11 @@
 """The training loop, top to bottom: step, learn, log, save, stop."""
 
 import dataclasses
+import math
 import platform
 import signal
 import time
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import version
 from types import FrameType
@@ -35,11 +36,15 @@ class Limits:
 
 @dataclass(frozen=True)
 class Result:
-    """How a run ended: why it stopped, the last line of its metrics, and how its best weights play (or None)."""
+    """How a run ended: why it stopped, the last line of its metrics, and how its best weights play (or None).
+
+    `changed` is false if it was resumed where it ends, and did nothing.
+    """
 
     reason: Reason
     metrics: dict[str, Any]
     best: dict[str, Any] | None
+    changed: bool = True
 
 
 def train(
@@ -66,9 +71,9 @@ def train(
     with (
         Interrupts() as interrupts,
         VectorEnv.of(config, workers, mine) as envs,
+        closing(Trainer(config, envs, comm)) as trainer,
         run.lock() if is_root else nullcontext(),
     ):
-        trainer = Trainer(config, envs, comm)
         log = _Log(config, run, progress, limits, trainer)
         if resume:
             log.restore()
@@ -77,17 +82,19 @@ def train(
         weights = trainer.policy.weights.flat
         weights[:] = comm.broadcast(weights)
         check_same_weights(comm, weights)
-        _load_kernels(trainer, progress)
-        of_ranks = "" if comm.size == 1 else f" of rank 0 of {comm.size}, {comm.local_size} to these cores"
-        progress.note(f"{config.num_envs} envs, {len(mine)} of them in {envs.workers} subprocesses{of_ranks}")
+        most = limits.steps or math.inf
+        ended = reason = _why_stop(trainer.reached_target(), trainer.stats.steps >= most) if resume else None
+        if not ended:
+            _load_kernels(trainer, progress)
+            of_ranks = "" if comm.size == 1 else f" of rank 0 of {comm.size}, {comm.local_size} to these cores"
+            progress.note(f"{config.num_envs} envs, {len(mine)} of them in {envs.workers} subprocesses{of_ranks}")
 
         log.begin()
-        reason: Reason | None = None
         while not reason:
             trainer.step()
             learned = trainer.learn_if_due()
 
-            full = limits.steps is not None and trainer.stats.steps >= limits.steps
+            full = trainer.stats.steps >= most
             log_due = learned if config.window_seconds else log.is_due(config.log_interval)
             if full or log_due:
                 trainer.synchronise()
@@ -95,12 +102,13 @@ def train(
                 continue
             late = limits.minutes is not None and time.perf_counter() - limits.began >= 60 * limits.minutes
             flags = comm.allgather((late, interrupts.seen))
-            reason = _why_stop(trainer.reached_target(), full, flags)
+            reason = _why_stop(trainer.reached_target(), full, *flags)
             if reason or log_due:
                 log.write(reason, reason is not None or log.is_due(config.checkpoint_interval))
-    best = choose_best(config, run, workers, progress.note) if is_root and reason != "interrupted" else None
+    learned_more = is_root and not ended and reason != "interrupted"
+    best = choose_best(config, run, workers, progress.note) if learned_more else None
     comm.barrier()
-    return Result(reason, log.line, best)
+    return Result(reason, log.line, best, changed=not ended)
 
 
 class Interrupts:
@@ -138,11 +146,12 @@ class _Log:
         """Continue from the newest good checkpoint."""
         arrays, about, complaints = self._trainer.comm.broadcast(self._run.newest() if self._is_root else None)
         self._trainer.load_state(arrays)
+        stats = self._trainer.stats
         if self._is_root:
-            self._run.cut_metrics(self._trainer.stats.steps)
+            self.line = self._run.cut_metrics(stats.steps) or {"steps": stats.steps, "score": stats.score}
         for complaint in complaints:
             self._progress.note(f"{complaint}: going on from an older one")
-        self._progress.note(f"going on from {self._trainer.stats.steps:,} steps")
+        self._progress.note(f"going on from {stats.steps:,} steps")
         self._earlier, self._best_score = about["wall_s"], about["best_score"]
 
     def begin(self) -> None:
@@ -206,13 +215,13 @@ def _load_kernels(trainer: Trainer, progress: Progress) -> None:
         trainer.comm.barrier()
 
 
-def _why_stop(target: bool, steps: bool, flags: list[tuple[bool, bool]]) -> Reason | None:
-    """Say why to stop, the same on all ranks; `flags` holds (time is up, interrupted) of each."""
+def _why_stop(target: bool, steps: bool, *flags: tuple[bool, bool]) -> Reason | None:
+    """Say why to stop, the same on all ranks; `flags` are (time is up, interrupted) of each."""
     if target:
         return "target"
     if steps:
         return "steps"
-    if flags[0][0]:  # rank 0 has the clock
+    if flags and flags[0][0]:  # rank 0 has the clock
         return "minutes"
     return "interrupted" if any(interrupted for _, interrupted in flags) else None
 

@@ -118,13 +118,15 @@ class RunFolder:
         detail = f" ({'; '.join(complaints)})" if complaints else ""
         raise CheckpointError(f"{self.path} has no checkpoint to continue from{detail}: start a new run")
 
-    def cut_metrics(self, steps: int) -> None:
-        """Delete the lines of ``metrics.jsonl`` that are later than the checkpoint to continue from."""
-        if self.metrics.exists():
-            kept = [line for line in read_metrics(self.metrics) if line["steps"] <= steps]
-            temporary = self.metrics.with_suffix(".tmp")
-            temporary.write_text("".join(json.dumps(line) + "\n" for line in kept))
-            temporary.replace(self.metrics)
+    def cut_metrics(self, steps: int) -> dict[str, Any] | None:
+        """Delete the lines of ``metrics.jsonl`` later than the checkpoint to continue from; return the last one."""
+        if not self.metrics.exists():
+            return None
+        kept = [line for line in read_metrics(self.metrics) if line["steps"] <= steps]
+        temporary = self.metrics.with_suffix(".tmp")
+        temporary.write_text("".join(json.dumps(line) + "\n" for line in kept))
+        temporary.replace(self.metrics)
+        return kept[-1] if kept else None
 
     def log(self, line: Mapping[str, Any]) -> None:
         """Append a line to ``metrics.jsonl``; raises `CheckpointError`."""

@@ -134,6 +134,12 @@ class Trainer(Actor):
         self.seconds["update"] += time.perf_counter() - t0
         return True
 
+    def close(self) -> None:
+        """Stop the learner's threads; a subprocess that still compiles fills the cache and ends by itself."""
+        self.learner.close()
+        if self._compiling and self._compiling.stdout:
+            self._compiling.stdout.close()
+
     def metrics(self) -> dict[str, Any]:
         """Return a line of metrics without time and speed; see `fastpong.training.metrics`."""
         stats = self.stats

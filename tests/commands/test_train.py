@@ -10,7 +10,7 @@ import numpy as np
 import psutil
 
 from fastpong import __version__
-from fastpong.training.run_folder import RunFolder
+from fastpong.training.run_folder import RunFolder, read_metrics
 from tests.support.commands import SMALL, fastpong, one_line, settings, start, wait_for, workers_of
 
 
@@ -75,6 +75,21 @@ def test_kill_9_leaves_no_process_and_the_last_checkpoint(tmp_path: Path) -> Non
     done = fastpong("train", "--run", "run", "--resume", "--steps", "2400", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["steps"] >= 2400
+
+
+def test_a_run_resumed_at_its_limit_stays_as_it_is(tmp_path: Path) -> None:
+    assert fastpong("train", *SMALL, *settings(), "--run", "run", "--steps", "400", cwd=tmp_path).returncode == 0
+    before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    for _ in range(2):
+        done = fastpong("train", "--run", "run", "--resume", "--steps", "400", cwd=tmp_path)
+        assert done.returncode == 0 and done.stdout.startswith("nothing to do, the limit of steps is reached")
+    assert {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()} == before
+
+
+def test_ppg_with_its_own_settings_goes_on_after_its_first_windows(tmp_path: Path) -> None:
+    done = fastpong("train", "--preset", "ppg", "--envs", "64", "--steps", "24000", "--run", "run", cwd=tmp_path)
+    assert done.returncode == 0 and "the limit of steps is reached" in done.stdout
+    assert len(read_metrics(tmp_path / "run" / "metrics.jsonl")) > 1
 
 
 def test_a_dead_env_subprocess_ends_the_run_with_one_line(tmp_path: Path) -> None:

@@ -123,11 +123,26 @@ def test_growth_is_that_of_the_last_hundred_windows() -> None:
 
 def test_a_window_ends_by_the_clock() -> None:
     one = windows(window_seconds=3600.0)
-    assert not one.is_over()
+    assert not one.is_over(1)
     an_hour_passes(one)
-    assert one.is_over()
+    assert one.is_over(1)
     one.add(0)
-    assert not one.is_over()
+    assert not one.is_over(1)
+
+
+def test_the_first_window_waits_for_a_point() -> None:
+    one = windows(window_seconds=1e-9)
+    assert not one.is_over(0) and not one.is_over(0)
+    one.is_over(1)
+    assert one.is_over(1)
+
+
+def test_the_target_is_one_of_a_hundred_windows() -> None:
+    one = windows()
+    for number in range(100):
+        assert not one.reached(-21.0)
+        one.add(-2 * number)
+    assert one.reached(-1.0) and not one.reached(-0.9)
 
 
 def an_hour_passes(one: Windows | None) -> None:
@@ -146,7 +161,6 @@ def test_windows_come_back() -> None:
 
 
 def test_with_windows_the_gradient_is_a_mean_over_envs(real_screens: U8) -> None:
-    """And the target is one of the running reward."""
     changes = {"num_envs": 2, "hidden_units": 5, "running_reward_decay": 0.75}
     caches = []
     for preset in ("karpathy", "ppg"):
@@ -159,7 +173,6 @@ def test_with_windows_the_gradient_is_a_mean_over_envs(real_screens: U8) -> None
         caches.append(learner.state()["cache"])
         if preset == "ppg":
             assert learner.statistics["window_reward"] == learner.statistics["running_reward"] == -3.0
-            assert learner.reached(-3, stats) and not learner.reached(-2.9, stats)
     np.testing.assert_allclose(caches[1], caches[0] / 4, rtol=1e-5)  # squares
 
 
@@ -170,12 +183,14 @@ def test_rank_0_has_the_clock() -> None:
         envs = env_range(2, comm.rank, 2)
         policy = MlpPolicy(config, envs.start)
         learner, rollout = Reinforce(config, policy, comm, envs), policy.make_rollout(1)
-        due = [learner.due(rollout, EpisodeStats(2, 0.9, envs))]
+        stats = EpisodeStats(2, 0.9, envs)
+        stats.lost = 1
+        due = [learner.due(rollout, stats)]
         for rank in (1, 0):
             if comm.rank == rank:
                 an_hour_passes(learner.windows)
             comm.barrier()
-            due.append(learner.due(rollout, EpisodeStats(2, 0.9, envs)))
+            due.append(learner.due(rollout, stats))
         return due
 
     assert run_ranks(2, work) == [[False, False, True]] * 2

@@ -30,7 +30,7 @@ def new_trainer(config: Config, workers: int = 1) -> Iterator[Trainer]:
         trainer = Trainer(config, envs)
         trainer.start()
         yield trainer
-        trainer.learner.close()
+        trainer.close()
 
 
 @contextlib.contextmanager

@@ -39,7 +39,7 @@ def trained(config: Config, workers: int, groups: int, steps: int) -> Trainer:
         for _ in range(steps):
             trainer.step()
             trainer.learn_if_due()
-        trainer.learner.close()
+        trainer.close()
         return trainer
 
 
