@@ -1,10 +1,10 @@
 """Write ``docs/settings.md`` from the code that defines settings, metrics and presets: python docs/make_settings.py."""
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from fastpong.commands.settings import allowed, number
 from fastpong.config import GROUPS, PRESETS, settings
 from fastpong.training.metrics import METRICS
 
@@ -76,14 +76,9 @@ def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 def range_of(name: str, setting: Any) -> str:
-    """Return what a setting may be."""
-    meta = setting.metadata
-    if name == "preset":
-        return ", ".join(f"`{preset}`" for preset in PRESETS)
-    if "choices" in meta:
-        return ", ".join(f"`{choice}`" for choice in meta["choices"])
-    low, high = meta["low"], meta["high"]
-    return f"{bound(low)} … {bound(high)}" if math.isfinite(high) else f"≥ {bound(low)}"
+    """Return what a setting may be, with choices as code."""
+    words = name == "preset" or "choices" in setting.metadata
+    return ", ".join(f"`{choice}`" for choice in allowed(name).split(", ")) if words else allowed(name)
 
 
 def with_learner(setting: Any, group: str) -> str:
@@ -91,18 +86,6 @@ def with_learner(setting: Any, group: str) -> str:
     only = setting.metadata["algorithm"]
     named = group in ("ppo", "late", "starts", "reinforce")
     return str(setting.metadata["help"]) + (f" ({LEARNERS[only]})" if only and not named else "")
-
-
-def number(value: object) -> str:
-    """Return a value as TOML and the command line read it, large integers in groups of digits."""
-    return f"{value:_}" if isinstance(value, int) and value >= 10_000 else str(value)
-
-
-def bound(value: float) -> str:
-    """Return one end of a range."""
-    if value == 2**63 - 1:
-        return "2⁶³ − 1"
-    return number(int(value)) if value == int(value) else str(value)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The command line. Errors are one line on stderr and an exit code; there is no arithmetic here."""
 
+import contextlib
 import json
 import os
 import sys
@@ -24,6 +25,7 @@ SETTINGS = "\n\n".join(
 app = typer.Typer(
     help="Learn Atari Pong from pixels with PPO, on one ordinary computer.",
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -75,7 +77,10 @@ def train(
     mpi: Annotated[bool, typer.Option("--mpi/--no-mpi", help="Under mpiexec: train together, over all ranks.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as a JSON object.")] = False,
 ) -> None:
-    """Train, and write settings, metrics and checkpoints to a run folder. Under mpiexec all ranks train together."""
+    """Train an agent in a run folder.
+
+    The folder gets settings, metrics and checkpoints. Under mpiexec all ranks train together.
+    """
     from fastpong.commands.train import run as run_training
     from fastpong.training.loop import Limits
 
@@ -105,7 +110,7 @@ def play(
     sticky: Annotated[float, typer.Option(help="Probability of a sticky action.", min=0.0, max=0.99)] = 0.25,
     speed: Annotated[float, typer.Option(help="Times the speed of the real game.", min=0.01)] = 1.0,
 ) -> None:
-    """Watch a trained agent: in a window, in the terminal, or as a file."""
+    """Watch a trained agent: in a window, the terminal or a file."""
     from fastpong.commands.play import play as run_play
 
     score, steps = run_play(
@@ -128,7 +133,7 @@ def evaluate(
     sample: Annotated[bool, typer.Option("--sample", help="Sample actions as in training; greedy otherwise.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Play whole games with a trained agent and report the mean score."""
+    """Play whole games with a trained agent: its mean score."""
     from fastpong.training.evaluate import evaluate as run_evaluation
     from fastpong.training.run_folder import load_weights
 
@@ -157,7 +162,7 @@ def bench(
     preset: Annotated[str, typer.Option(help="Preset of the training loop.")] = "fast",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Measure steps per second: the emulator's limit, our vector env, training, and other environments."""
+    """Measure steps/s: emulators alone, training, other envs."""
     from fastpong.commands.bench import bench as run_bench
     from fastpong.commands.bench import table
 
@@ -177,9 +182,27 @@ def plot(
     print(f"written to {out}")
 
 
+@app.command("settings")
+def list_settings(
+    name: Annotated[str | None, typer.Argument(help="One of them. [default: all]", show_default=False)] = None,
+) -> None:
+    """List the settings for --set and --config."""
+    from fastpong.commands.settings import describe_settings
+
+    print(describe_settings(name))
+
+
+@app.command("presets")
+def list_presets() -> None:
+    """List the presets, and what each changes."""
+    from fastpong.commands.settings import describe_presets
+
+    print(describe_presets())
+
+
 @app.command()
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
-    """Tell what a bug report needs: versions, cores, threads, ROM, display, MPI, Ray. Fails if something is wrong."""
+    """Tell what a bug report needs; fail if something is wrong."""
     from fastpong.commands.doctor import examine
     from fastpong.commands.doctor import table as facts_table
     from fastpong.parallel.mpi import connect
@@ -203,8 +226,9 @@ def main() -> None:
     except (Exception, KeyboardInterrupt) as error:
         if debug:
             raise
-        if launched()[0]:  # all ranks of a launcher get here with the same error: rank 0 prints it
-            sys.stderr = open(os.devnull, "w")
+        with contextlib.suppress(UsageError):
+            if launched()[0]:  # all ranks of a launcher get here with the same error: rank 0 prints it
+                sys.stderr = open(os.devnull, "w")
         code = explain(error)
     sys.exit(code if isinstance(code, int) else 0)
 

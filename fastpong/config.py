@@ -176,12 +176,17 @@ def _unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     return UsageError(f"there is no {kind} {name!r}: {hint}")
 
 
-def check(name: str, value: object) -> Value:
-    """Return `value` as the type of setting `name`, or raise `UsageError` with the allowed range."""
+def find_setting(name: str) -> "dataclasses.Field[Any]":
+    """Return a setting, or raise `UsageError` with the nearest name."""
     known = settings()
     if name not in known:
         raise _unknown("setting", name, known)
-    setting = known[name]
+    return known[name]
+
+
+def check(name: str, value: object) -> Value:
+    """Return `value` as the type of setting `name`, or raise `UsageError` with the allowed range."""
+    setting = find_setting(name)
     meta = setting.metadata
     kind = setting.type if isinstance(setting.type, type) else str
     if name == "preset" and value not in PRESETS:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from fastpong import __version__
+from fastpong import __version__, config
 from tests.support.commands import SMALL, fastpong, one_line
 
-COMMANDS = ("train", "eval", "play", "bench", "plot", "doctor")
+COMMANDS = ("train", "eval", "play", "bench", "plot", "settings", "presets", "doctor")
 
 
 @pytest.mark.parametrize(
@@ -79,3 +79,22 @@ def test_version_help_and_what_they_load(tmp_path: Path) -> None:
         assert re.search(rf"^\s+{command}\b", overview, re.MULTILINE)
         assert fastpong(command, "--help", cwd=tmp_path).returncode == 0
     assert fastpong(cwd=tmp_path).returncode == 2
+    assert fastpong("-h", cwd=tmp_path).stdout == overview and "..." not in overview.partition("Commands:")[2]
+
+
+def test_settings_and_presets_are_listed(tmp_path: Path) -> None:
+    listed = fastpong("settings", cwd=tmp_path).stdout
+    for name, setting in config.settings().items():
+        assert re.search(rf"^  {name} = ", listed, re.MULTILINE) and setting.metadata["help"] in listed
+    assert fastpong("settings", "clip_low", cwd=tmp_path).stdout.splitlines()[0] == "  clip_low = 0.2  (0 … 1)"
+    done = fastpong("settings", "clip_lov", cwd=tmp_path)
+    assert done.returncode == 2 and "did you mean 'clip_low'?" in one_line(done.stderr)
+    presets = fastpong("presets", cwd=tmp_path).stdout
+    assert [line for line in presets.splitlines() if line[0] != " "] == list(config.PRESETS)
+    assert "  hidden_units = 200" in presets
+
+
+def test_a_launchers_nonsense_is_one_line(tmp_path: Path) -> None:
+    nonsense = {**os.environ, "PMI_RANK": "x", "PMI_SIZE": "2"}
+    done = fastpong("doctor", cwd=tmp_path, env=nonsense)
+    assert done.returncode == 2 and "PMI_RANK" in one_line(done.stderr)

@@ -1,9 +1,13 @@
 """The cores that this process may use, and the rank that an MPI launcher gives it."""
 
 import contextlib
+import math
 import os
 import platform
 from contextlib import AbstractContextManager
+from pathlib import Path
+
+from fastpong.errors import UsageError
 
 STEPS = 2
 """Steps of all envs for which the parent stays on a core: to change it takes 50 µs."""
@@ -14,9 +18,20 @@ def allowed_cores() -> set[int]:
     return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
 
 
+def core_quota(root: Path = Path("/sys/fs/cgroup")) -> float:
+    """Cores' worth of time that this container may use (``docker --cpus``, a limit of Kubernetes); inf: no limit."""
+    with contextlib.suppress(OSError, ValueError):  # cgroup v2, which says "max" without a limit
+        quota, period = (root / "cpu.max").read_text().split()
+        return float(quota) / float(period)
+    with contextlib.suppress(OSError, ValueError):  # v1, which says −1
+        quota, period = ((root / "cpu" / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
+        return float(quota) / float(period) if float(quota) > 0 else math.inf
+    return math.inf
+
+
 def usable_cores() -> int:
-    """Cores that this process may run on."""
-    return len(allowed_cores())
+    """Cores that this process may use."""
+    return min(len(allowed_cores()), max(1, math.floor(min(core_quota(), 1e6))))
 
 
 def processor() -> str:
@@ -64,6 +79,7 @@ LAUNCHERS = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),  # Open MPI
     ("PMI_RANK", "PMI_SIZE"),  # MPICH, Intel MPI, and Slurm's srun with PMI
     ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),  # MVAPICH2
+    ("PMIX_RANK", "SLURM_STEP_NUM_TASKS"),  # srun --mpi=pmix
 )
 """The variables in which MPI launchers give rank and number of ranks."""
 
@@ -72,5 +88,8 @@ def launched() -> tuple[int, int]:
     """Return rank and number of ranks as the launcher gives them; (0, 1) without a launcher."""
     for rank, size in LAUNCHERS:
         if rank in os.environ and size in os.environ:
-            return int(os.environ[rank]), int(os.environ[size])
+            try:
+                return int(os.environ[rank]), int(os.environ[size])
+            except ValueError:
+                raise UsageError(f"{rank} and {size} are not numbers: unset them, or start with mpiexec") from None
     return 0, 1

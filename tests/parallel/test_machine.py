@@ -1,10 +1,12 @@
 """On which core the parent of env subprocesses wakes up, and what an MPI launcher tells a process."""
 
+import math
 import os
+from pathlib import Path
 
 import pytest
 
-from fastpong.parallel.machine import STEPS, CoreRotation, allowed_cores, launched, usable_cores
+from fastpong.parallel.machine import STEPS, CoreRotation, allowed_cores, core_quota, launched, usable_cores
 
 linux = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux lets a thread choose its cores")
 
@@ -53,7 +55,24 @@ def test_a_core_that_is_gone_ends_it() -> None:
 
 
 def test_cores_are_counted() -> None:
-    assert usable_cores() == len(allowed_cores()) >= 1
+    assert 1 <= usable_cores() <= len(allowed_cores())
+
+
+@pytest.mark.parametrize(
+    ("files", "quota"),
+    [
+        ({"cpu.max": "150000 100000\n"}, 1.5),
+        ({"cpu.max": "max 100000\n"}, math.inf),
+        ({"cpu/cpu.cfs_quota_us": "50000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 0.5),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, math.inf),
+        ({}, math.inf),
+    ],
+)
+def test_a_containers_quota_counts(tmp_path: Path, files: dict[str, str], quota: float) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert core_quota(tmp_path) == quota
 
 
 def test_launchers_are_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,3 +87,6 @@ def test_launchers_are_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
             assert launched() == (0, 1)
             context.setenv(f"{launcher}SIZE", "4")
             assert launched() == (2, 4)
+    monkeypatch.setenv("PMIX_RANK", "1")
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "3")
+    assert launched() == (1, 3)
