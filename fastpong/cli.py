@@ -142,14 +142,20 @@ def evaluate(
         settings = config.changed(settings, {"repeat_action_probability": sticky})
     if settings.repeat_action_probability == 0 and not sample and games > 1:
         print("without sticky actions a greedy agent plays the same game every time: use --sample", file=sys.stderr)
-    result = run_evaluation(settings, weights, games, seed, workers, greedy=not sample)
+
+    def tell(done: int) -> None:
+        if sys.stderr.isatty():
+            print(f"\r{done} of {games} games", end="\n" if done == games else "", file=sys.stderr, flush=True)
+
+    result = run_evaluation(settings, weights, games, seed, workers, greedy=not sample, tell=tell)
     if as_json:
         print(json.dumps(result.summary()))
     else:
         sure = "" if result.ci95_low is None else f" (95 % confidence {result.ci95_low:.2f} … {result.ci95_high:.2f})"
         print(
             f"mean score {result.mean:.2f}{sure} over {result.games} games, {result.wins} won, "
-            f"{result.steps / result.games:,.0f} steps a game"
+            f"{result.steps / result.games:,.0f} steps a game\n{checkpoint or 'the shipped agent'}, "
+            f"{'sampled' if sample else 'greedy'} actions, sticky {settings.repeat_action_probability:g}, seed {seed}"
         )
 
 

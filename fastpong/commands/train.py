@@ -14,6 +14,7 @@ from fastpong.envs.vector_env import check_workers
 from fastpong.errors import FastpongError, RanksError, UsageError, explain
 from fastpong.parallel.comm import Communicator, env_range
 from fastpong.parallel.mpi import connect
+from fastpong.training.evaluate import choose_best
 from fastpong.training.loop import Limits, Result, train, versions
 from fastpong.training.progress import Progress, make_progress
 from fastpong.training.run_folder import RunFolder, new_run, read_metrics, resumed_run
@@ -51,6 +52,9 @@ def run(
     config, run_folder = _on_root(comm, prepare)
     try:
         result = _train(config, run_folder, comm, workers, resume, limits)
+        if comm.rank == 0:
+            _report(config, run_folder, result, workers, as_json)
+        comm.barrier()
     except BaseException as error:
         if comm.size > 1:  # the others wait for this rank: end them too
             if isinstance(error, RanksError) and comm.rank:
@@ -59,8 +63,6 @@ def run(
                 traceback.print_exc()
             comm.abort(explain(error, f"rank {comm.rank}: "))
         raise
-    if comm.rank == 0:
-        _print(config, run_folder, result, as_json)
     return 130 if result.reason == "interrupted" else 0
 
 
@@ -80,21 +82,26 @@ def _train(
         progress.close()
 
 
-def _print(config: Config, folder: RunFolder, result: Result, as_json: bool) -> None:
-    summary: dict[str, Any] = {"reason": result.reason, "run": str(folder.path), **result.metrics, "best": result.best}
-    if as_json:
-        print(json.dumps(summary))
-        return
+def _report(config: Config, folder: RunFolder, result: Result, workers: int | None, as_json: bool) -> None:
+    """Print how the run ended; then let its candidates play, and print which is the best."""
+    summary: dict[str, Any] = {"reason": result.reason, "run": str(folder.path), **result.metrics}
     why = {
         "target": f"the target of {config.target_score:g} is reached",
         "steps": "the limit of steps is reached",
         "minutes": "the time is up",
         "interrupted": "interrupted",
     }[result.reason]
-    score = "no game finished" if summary["score"] is None else f"score {summary['score']:.2f}"
     how = "stopped" if result.changed else "nothing to do"
-    print(f"{how}, {why}: {score} after {summary['steps']:,} steps; all is saved in {folder.path}")
-    if best := result.best:
+    score = "no game finished" if summary["score"] is None else f"score {summary['score']:.2f}"
+    if not as_json:
+        text = f"{how}, {why}: {score} after {summary['steps']:,} steps; all is saved in {folder.path}"
+        print(text, flush=True)
+    best = None
+    if result.changed and result.reason != "interrupted":
+        best = choose_best(config, folder, workers, lambda text: print(text, file=sys.stderr, flush=True))
+    if as_json:
+        print(json.dumps({**summary, "best": best}))
+    elif best:
         print(
             f"best.npz, the weights after {best['steps']:,} steps: mean score {best['mean']:.2f} "
             f"(95 % confidence {best['ci95_low']:.2f} … {best['ci95_high']:.2f}) over {best['games']} fresh games"

@@ -5,10 +5,12 @@ partly luck. So candidates, weights that were saved on the way, play the same fr
 and the best of them then plays others, which nothing was chosen by.
 """
 
-import math
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
+
+import numpy as np
 
 from fastpong.arrays import Arrays
 from fastpong.config import Config, changed
@@ -44,8 +46,9 @@ class Evaluation:
 
 
 def evaluate(
-    config: Config, weights: Arrays, games: int, seed: int, workers: int | None = None, greedy: bool = True
-) -> Evaluation:
+    config: Config, weights: Arrays, games: int, seed: int, workers: int | None = None, greedy: bool = True,
+    tell: Callable[[int], object] = lambda done: None,
+) -> Evaluation:  # fmt: skip
     """Play `games` whole games and return their scores.
 
     Up to 64 are played side by side. Each of these envs has a fixed number of games to play, so that short ones are not
@@ -70,19 +73,18 @@ def evaluate(
                 if len(scores[game.env]) < quota[game.env]:
                     scores[game.env].append(game.score)
                     steps += game.length
+                    tell(sum(map(len, scores)))
     return summarise([score for done in scores for score in done], steps)
 
 
 def summarise(scores: list[int], steps: int) -> Evaluation:
-    """Mean with a 95 % confidence interval: mean ± 1.96 · s / √n, s the deviation with n − 1."""
+    """Mean with a 95 % confidence interval: that of the means of 10,000 bootstrap samples (Efron, 1979)."""
     count = len(scores)
-    mean = sum(scores) / count
+    values, counts = np.unique(scores, return_counts=True)
+    means = np.random.default_rng(0).multinomial(count, counts / count, 10_000) @ values / count
+    low, high = np.percentile(means, [2.5, 97.5]).tolist() if count > 1 else (None, None)
     wins = sum(value > 0 for value in scores)
-    if count == 1:
-        return Evaluation(count, mean, None, None, wins, steps, tuple(scores))
-    spread = math.sqrt(sum((value - mean) ** 2 for value in scores) / (count - 1))
-    half = 1.96 * spread / math.sqrt(count)
-    return Evaluation(count, mean, mean - half, mean + half, wins, steps, tuple(scores))
+    return Evaluation(count, sum(scores) / count, low, high, wins, steps, tuple(scores))
 
 
 def choose_best(
@@ -109,13 +111,14 @@ def choose_best(
     def play(steps: int, games: int, seed: int) -> Evaluation:
         return evaluate(config, policy_weights(candidates[steps][0]), games, seed + config.seed, workers)
 
-    means: dict[int, float] = {}
-    for steps in candidates:
-        note(f"the weights after {steps:,} steps play {config.eval_games} fresh games")
-        means[steps] = play(steps, config.eval_games, _CHOICE).mean
-        note(f"the weights after {steps:,} steps score {means[steps]:.2f}")
+    games, means = config.eval_games, dict[int, float]()
+    note(f"{len(candidates)} candidates for best.npz play {games} games each, and the best one {2 * games} more")
+    for number, steps in enumerate(candidates, 1):
+        began = time.perf_counter()
+        means[steps] = play(steps, games, _CHOICE).mean
+        spent = time.perf_counter() - began
+        note(f"candidate {number}, the weights after {steps:,} steps: {means[steps]:.2f}, in {spent:.0f} s")
     best = max(means, key=lambda steps: means[steps])
-    note(f"those after {best:,} steps are the best: they play {2 * config.eval_games} other games")
     facts = {**play(best, 2 * config.eval_games, _FINAL).summary(), "steps": best}  # not those of these games
     facts["candidates"] = [{"steps": steps, "mean": mean} for steps, mean in means.items()]
     arrays, about = candidates[best]

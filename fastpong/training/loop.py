@@ -17,7 +17,6 @@ from fastpong.envs.vector_env import VectorEnv, check_workers
 from fastpong.parallel.comm import Communicator, Serial, check_same_weights, env_range
 from fastpong.parallel.machine import usable_cores
 from fastpong.training.checkpoint import CheckpointError, save
-from fastpong.training.evaluate import choose_best
 from fastpong.training.progress import Progress
 from fastpong.training.run_folder import RunFolder
 from fastpong.training.trainer import Trainer
@@ -36,14 +35,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class Result:
-    """How a run ended: why it stopped, the last line of its metrics, and how its best weights play (or None).
+    """How a run ended: why it stopped, and the last line of its metrics.
 
     `changed` is false if it was resumed where it ends, and did nothing.
     """
 
     reason: Reason
     metrics: dict[str, Any]
-    best: dict[str, Any] | None
     changed: bool = True
 
 
@@ -105,10 +103,7 @@ def train(
             reason = _why_stop(trainer.reached_target(), full, *flags)
             if reason or log_due:
                 log.write(reason, reason is not None or log.is_due(config.checkpoint_interval))
-    learned_more = is_root and not ended and reason != "interrupted"
-    best = choose_best(config, run, workers, progress.note) if learned_more else None
-    comm.barrier()
-    return Result(reason, log.line, best, changed=not ended)
+    return Result(reason, log.line, changed=not ended)
 
 
 class Interrupts:

@@ -43,11 +43,14 @@ def test_a_game_is_scored_to_its_last_point() -> None:
 
 
 def test_the_confidence_interval() -> None:
-    result = summarise([21, 19, 20, -3], 100)
-    assert result.mean == 14.25 and result.wins == 3
-    half = 1.96 * np.std([21, 19, 20, -3], ddof=1) / 2
-    assert result.ci95_low == pytest.approx(14.25 - half)
-    assert result.ci95_high == pytest.approx(14.25 + half)
+    scores = np.random.default_rng(0).integers(10, 22, 400).tolist()
+    result = summarise(scores, 100)
+    half = 1.96 * np.std(scores, ddof=1) / 20  # of many games it is the normal one
+    assert result.mean == np.mean(scores) and result.wins == 400
+    assert result.ci95_low == pytest.approx(result.mean - half, abs=0.03)
+    assert result.ci95_high == pytest.approx(result.mean + half, abs=0.03)
+    assert summarise([21, 21, 20], 1).ci95_high == 21  # none is beyond what a game can bring
+    assert summarise([21, 19, 20, -3], 100).wins == 3 and summarise([5], 1).ci95_low is None
     assert set(result.summary()) == {"games", "mean", "ci95_low", "ci95_high", "wins", "steps"}
 
 
