@@ -180,11 +180,12 @@ def bench(
 def plot(
     runs: Annotated[list[Path], typer.Argument(help="Run folders, or metrics.jsonl files.", metavar="RUN…")],
     out: Annotated[Path, typer.Option(help="The picture: .png, .svg or .pdf.", metavar="FILE")] = Path("curve.png"),
+    x: Annotated[str, typer.Option(help="The x axis: steps, frames or minutes.", metavar="AXIS")] = "steps",
 ) -> None:
     """Draw learning curves."""
     from fastpong.commands.plot import plot as run_plot
 
-    run_plot(runs, out)
+    run_plot(runs, out, x)
     print(f"written to {out}")
 
 

@@ -1,25 +1,44 @@
-"""Learning curves as a picture (extra ``plot``)."""
+"""``fastpong plot``: learning curves."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+from fastpong.config import Config
 from fastpong.errors import FastpongError, UsageError
-from fastpong.training.run_folder import read_metrics
+from fastpong.training.run_folder import RunFolder, read_metrics
+
+AXES: dict[str, tuple[str, Callable[[dict[str, Any]], float]]] = {
+    "steps": ("million steps (4 frames each)", lambda line: line["steps"] / 1e6),
+    "frames": ("million frames", lambda line: 4 * line["steps"] / 1e6),
+    "minutes": ("minutes", lambda line: line["wall_s"] / 60),
+}
+"""What the x axis may show: its label, and the number of a line of metrics."""
+
+_INSIDE = 8  # curves that a legend inside the picture has room for
+_NEVER = 22  # a target that no run reaches
 
 
-def plot(runs: Sequence[Path], out: Path) -> None:
-    """Draw score against steps, a line for each run folder or ``metrics.jsonl`` file.
+def plot(runs: Sequence[Path], out: Path, x: str = "steps") -> None:
+    """Draw score against one of `AXES`, a line for each run folder or ``metrics.jsonl`` file, and the runs' targets.
 
     Raises `UsageError` if a run has no metrics, or `out` has an unknown ending; `FastpongError` without matplotlib.
     """
-    curves = []
+    if x not in AXES:
+        raise UsageError(f"--x is one of {', '.join(AXES)}, not '{x}'")
+    label, number = AXES[x]
+    curves, targets = [], set()
     for run in runs:
         path = run / "metrics.jsonl" if run.is_dir() else run
-        points = [(line["steps"] / 1e6, line["score"]) for line in read_metrics(path) if line["score"] is not None]
+        try:
+            points = [(number(line), line["score"]) for line in read_metrics(path) if line["score"] is not None]
+        except (KeyError, TypeError):
+            raise UsageError(f"{path} is not a metrics.jsonl of fastpong") from None
         if not points:
             raise UsageError(f"{path} has no finished game yet")
         name = run.name if run.is_dir() else run.stem if run.stem != "metrics" else run.parent.name
         curves.append((name, points))
+        targets.add((RunFolder(run).config() if run.is_dir() else Config()).target_score)
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -28,11 +47,17 @@ def plot(runs: Sequence[Path], out: Path) -> None:
     axes = figure.add_subplot()
     for name, points in curves:
         axes.plot(*zip(*points, strict=True), label=name, linewidth=1.5)
-    axes.set_xlabel("million steps (4 frames each)")
+    for target in targets - {_NEVER}:
+        axes.axhline(target, color="grey", linestyle=":", linewidth=1)
+    axes.set_xlabel(label)
     axes.set_ylabel("mean score of the last 100 games")
     axes.set_title("fastpong learning Pong")
     axes.grid(alpha=0.3)
-    axes.legend(frameon=False, loc="lower right")
+    if len(curves) > _INSIDE:
+        columns = -(-len(curves) // 24)
+        figure.legend(frameon=False, loc="outside right upper", fontsize="x-small", ncols=columns)
+    else:
+        axes.legend(frameon=False, loc="lower right")
     try:
         figure.savefig(out, dpi=150)
     except (ValueError, OSError) as error:

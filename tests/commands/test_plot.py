@@ -5,13 +5,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fastpong.commands.plot import plot
+from fastpong.commands.plot import AXES, plot
+from fastpong.config import make_config
 from fastpong.errors import UsageError
+from fastpong.training.run_folder import RunFolder
 
 
 def write_run(path: Path, scores: list[float | None]) -> Path:
-    path.mkdir()
-    lines = [json.dumps({"steps": 1000 * i, "score": score}) for i, score in enumerate(scores)]
+    lines = [json.dumps({"steps": 1000 * i, "wall_s": 60 * i, "score": score}) for i, score in enumerate(scores)]
+    RunFolder(path).create(make_config("fast"), {})
     (path / "metrics.jsonl").write_text("\n".join(lines) + "\n")
     return path
 
@@ -25,10 +27,27 @@ def test_two_runs_in_one_picture(tmp_path: Path) -> None:
     assert (31, 119, 180) in colours and (255, 127, 14) in colours  # a line each
 
 
+@pytest.mark.parametrize("x", AXES)
+def test_many_runs_have_their_legend_beside_the_picture(tmp_path: Path, x: str) -> None:
+    runs = [write_run(tmp_path / f"run-{number}", [-21, number]) for number in range(30)]
+    plot(runs, tmp_path / "curve.png", x)
+    with Image.open(tmp_path / "curve.png") as image:
+        picture = np.asarray(image.convert("L"))
+    framed = np.flatnonzero((picture < 128).mean(axis=0) > 0.7)  # columns of the frame's left and right side
+    assert len(framed) >= 2 and framed.max() < 0.85 * picture.shape[1] and (picture[:, framed.max() + 20 :] < 128).any()
+
+
 def test_wrong_usage(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot read"):
         plot([tmp_path], tmp_path / "x.png")
     with pytest.raises(UsageError, match="no finished game"):
         plot([write_run(tmp_path / "a", [None])], tmp_path / "x.png")
+    with pytest.raises(UsageError, match="--x is one of steps, frames, minutes"):
+        plot([tmp_path / "a"], tmp_path / "x.png", "games")
+    other = tmp_path / "other.jsonl"
+    for text in ('{"step": 3}\n', "[1]\n"):
+        other.write_text(text)
+        with pytest.raises(UsageError, match="is not a metrics.jsonl of fastpong"):
+            plot([other], tmp_path / "x.png")
     with pytest.raises(UsageError, match="cannot write"):
         plot([write_run(tmp_path / "b", [1.0])], tmp_path / "x.what")
