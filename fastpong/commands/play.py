@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fastpong.arrays import U8
+from fastpong.commands.terminal import show
 from fastpong.config import changed
 from fastpong.envs.base import LocalEnv
 from fastpong.errors import FastpongError, UsageError
@@ -21,6 +21,8 @@ from fastpong.training.trainer import Actor
 
 FRAMES_PER_SECOND = 60.0  # of the console
 Picture = U8  # (210, 160, 3)
+
+_SHEET, _GAP, _CAPTION = 12, 8, 24  # pictures of a sheet; pixels between them, and below each
 
 
 class Match:
@@ -84,16 +86,15 @@ def play(
     pictures = match.pictures(max_steps)
     seconds = match.config.frame_skip / FRAMES_PER_SECOND / speed
     if out is None:
-        pace = _paced(pictures, seconds)
-        if terminal:
-            _show_in_terminal(pace, match)
-        else:
-            for _ in pace:
+        if terminal and sys.stdout.isatty():
+            show(_paced(pictures, seconds), lambda: f"agent {match.score[0]}   opponent {match.score[1]}")
+        else:  # into a pipe goes the result alone
+            for _ in pictures if terminal else _paced(pictures, seconds):
                 pass
     elif out.suffix.lower() == ".mp4":
         _write_mp4(pictures, out, 1.0 / seconds)
     else:
-        _write_images(pictures, out, seconds)
+        _write_images(pictures, out, seconds, match)
     return match.score, match.steps
 
 
@@ -106,46 +107,7 @@ def _paced(pictures: Iterator[Picture], seconds: float) -> Iterator[Picture]:
         yield picture
 
 
-def half_blocks(picture: Picture, columns: int, lines: int) -> str:
-    """Draw a picture uint8 (210, 160, 3) with the character ▀: two pixels, one above the other.
-
-    It fits into so many columns and lines of characters, and keeps the proportions of a television's screen (4:3). The
-    text has 24-bit colour sequences, and no line break after the last line.
-    """
-    height, width, _ = picture.shape
-    columns = max(8, min(columns, width, int(2 * lines * 4 / 3)))
-    lines = max(4, min(lines, round(columns * 3 / 4 / 2)))
-    rows_at = np.linspace(0, height, 2 * lines, endpoint=False).astype(int)
-    columns_at = np.linspace(0, width, columns, endpoint=False).astype(int)
-    # The brightest pixel of each cell: an average would dim the ball to nothing.
-    cells = np.maximum.reduceat(np.maximum.reduceat(picture, rows_at, axis=0), columns_at, axis=1)
-    text = []
-    for upper, lower in zip(cells[0::2], cells[1::2], strict=True):
-        before: tuple[Any, ...] = ()
-        for a, b in zip(upper.tolist(), lower.tolist(), strict=True):
-            if (a, b) != before:
-                text.append(f"\x1b[38;2;{a[0]};{a[1]};{a[2]};48;2;{b[0]};{b[1]};{b[2]}m")
-                before = (a, b)
-            text.append("▀")
-        text.append("\x1b[0m\n")
-    return "".join(text)[:-1]
-
-
-def _show_in_terminal(pictures: Iterator[Picture], match: Match) -> None:
-    write, flush = sys.stdout.write, sys.stdout.flush
-    write("\x1b[?1049h\x1b[?25l")  # the alternate screen, no cursor
-    try:
-        for picture in pictures:
-            columns, lines = shutil.get_terminal_size()
-            text = half_blocks(picture, columns, lines - 1)
-            write(f"\x1b[H{text}\n agent {match.score[0]}   opponent {match.score[1]}   ctrl-C ends\x1b[K")
-            flush()
-    finally:
-        write("\x1b[?25h\x1b[?1049l")
-        flush()
-
-
-def _write_images(pictures: Iterator[Picture], out: Path, seconds: float) -> None:
+def _write_images(pictures: Iterator[Picture], out: Path, seconds: float, match: Match) -> None:
     """Write a GIF film, or a PNG sheet of twelve pictures."""
     try:
         from PIL import Image
@@ -153,23 +115,35 @@ def _write_images(pictures: Iterator[Picture], out: Path, seconds: float) -> Non
         raise FastpongError(f"writing {out.suffix} needs Pillow: pip install 'fastpong[play]'") from None
     try:
         if out.suffix.lower() == ".png":
-            frames = list(pictures)
-            if not frames:
-                raise UsageError("there is nothing to draw: use more --steps")
-            chosen = [frames[i] for i in np.linspace(0, len(frames) - 1, 12).astype(int)]
-            sheet = np.concatenate([np.concatenate(chosen[i : i + 4], axis=1) for i in (0, 4, 8)], axis=0)
-            Image.fromarray(sheet).save(out)
-        else:
-            # Doubled, and with at most 256 exact colours: Pong has fewer than ten.
-            images = [
-                Image.fromarray(p.repeat(2, 0).repeat(2, 1)).quantize(16, dither=Image.Dither.NONE) for p in pictures
-            ]
-            if not images:
-                raise UsageError("there is nothing to draw: use more --steps")
-            milliseconds = max(20, round(100 * seconds) * 10)  # GIF counts in hundredths of a second
-            images[0].save(out, save_all=True, append_images=images[1:], duration=milliseconds, loop=0, optimize=False)
+            _sheet(pictures, match).save(out)
+            return
+        # Doubled, and with at most 256 exact colours: Pong has fewer than ten.
+        images = (Image.fromarray(p.repeat(2, 0).repeat(2, 1)).quantize(16, dither=Image.Dither.NONE) for p in pictures)
+        milliseconds = max(20, round(100 * seconds) * 10)  # GIF counts in hundredths of a second
+        next(images).save(out, save_all=True, append_images=images, duration=milliseconds, loop=0, optimize=False)
     except OSError as error:
         raise FastpongError(f"cannot write {out}: {error.strerror or error}") from None
+
+
+def _sheet(pictures: Iterator[Picture], match: Match) -> Any:
+    """Return a sheet of twelve pictures, evenly spaced in time, each with its step and the points so far."""
+    from PIL import Image, ImageDraw
+
+    kept: list[tuple[str, Picture]] = []
+    stride = 1
+    for number, picture in enumerate(pictures):
+        if number % stride == 0:
+            kept.append((f"step {match.steps}, {match.score[0]} : {match.score[1]}", picture))
+        if len(kept) == 2 * _SHEET:  # a game has thousands of pictures
+            kept, stride = kept[::2], 2 * stride
+    chosen = [kept[i] for i in np.linspace(0, len(kept) - 1, _SHEET).astype(int)]
+    height, width = 210 + _CAPTION, 160 + _GAP
+    sheet = Image.new("RGB", (4 * width + _GAP, 3 * height + _GAP), "white")
+    for number, (caption, picture) in enumerate(chosen):
+        left, top = _GAP + number % 4 * width, _GAP + number // 4 * height
+        sheet.paste(Image.fromarray(picture), (left, top))
+        ImageDraw.Draw(sheet).text((left, top + 212), caption, fill="black")
+    return sheet
 
 
 def _write_mp4(pictures: Iterator[Picture], out: Path, frames_per_second: float) -> None:

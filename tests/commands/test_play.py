@@ -6,7 +6,7 @@ import numpy.typing as npt
 import pytest
 from PIL import Image
 
-from fastpong.commands.play import Match, half_blocks, play
+from fastpong.commands.play import Match, play
 from fastpong.config import make_config
 from fastpong.errors import FastpongError, UsageError
 from fastpong.policy import make_policy
@@ -51,27 +51,7 @@ def test_a_film_shows_the_game(agent: Path, tmp_path: Path) -> None:
 def test_a_sheet_of_pictures(agent: Path, tmp_path: Path) -> None:
     play(agent, out=tmp_path / "sheet.png", max_steps=30)
     with Image.open(tmp_path / "sheet.png") as sheet:
-        assert sheet.size == (640, 630)
-
-
-def test_half_blocks_show_ball_and_paddles() -> None:
-    picture = np.zeros((210, 160, 3), np.uint8)
-    picture[:] = (144, 72, 17)
-    picture[101:105, 80:82] = 236  # a ball of two by four pixels
-    for columns, lines in ((160, 60), (80, 30), (40, 24), (20, 10)):
-        text = half_blocks(picture, columns, lines)
-        rows = text.split("\n")
-        assert len(rows) <= lines
-        assert all(row.count("▀") == rows[0].count("▀") <= columns for row in rows)
-        assert "236;236;236" in text and "144;72;17" in text
-
-
-def test_the_terminal_is_left_as_it_was(agent: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _, steps = play(agent, terminal=True, max_steps=3, speed=100.0)
-    out = capsys.readouterr().out
-    assert steps == 3
-    assert out.startswith("\x1b[?1049h\x1b[?25l") and out.endswith("\x1b[?25h\x1b[?1049l")
-    assert out.count("opponent") == 3
+        assert sheet.size == (4 * 168 + 8, 3 * 234 + 8)
 
 
 def test_wrong_usage(agent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

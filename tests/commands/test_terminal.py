@@ -1,0 +1,109 @@
+"""A game in a real pseudo-terminal: what is drawn, which keys end it, and what is left behind."""
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fastpong.commands.terminal import half_blocks
+from tests.support.commands import fastpong, one_line
+
+LEAVE = b"\x1b[?25h\x1b[?1049l"
+
+
+class Terminal:
+    """A command in a pseudo-terminal of its own."""
+
+    def __init__(self, *arguments: str, columns: int = 80, lines: int = 24):
+        self.side, other = pty.openpty()
+        self.resize(columns, lines)
+        command = [sys.executable, "-m", "fastpong", *arguments]
+        # These, where they are set, hide the size of the terminal.
+        sizeless = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+        self.process = subprocess.Popen(
+            command, stdin=other, stdout=other, stderr=other, start_new_session=True, env=sizeless
+        )
+        os.close(other)
+        self.seen = b""
+
+    def resize(self, columns: int, lines: int) -> None:
+        fcntl.ioctl(self.side, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    def read(self, until: bytes = b"", seconds: float = 90.0) -> bytes:
+        """Read on until something new has come, or all of it."""
+        begin, end = len(self.seen), time.monotonic() + seconds
+        while time.monotonic() < end:
+            if not select.select([self.side], [], [], 0.1)[0]:
+                continue
+            try:
+                self.seen += os.read(self.side, 65536)
+            except OSError:  # the other side is closed
+                return self.seen[begin:]
+            if until and until in self.seen[begin:]:
+                return self.seen[begin:]
+        raise AssertionError(f"no {until!r} in {self.seen[-400:]!r}")
+
+    def press(self, keys: bytes) -> None:
+        os.write(self.side, keys)
+
+
+def game(columns: int = 80, lines: int = 24) -> Terminal:
+    one = Terminal("play", "--terminal", "--steps", "2000", columns=columns, lines=lines)
+    one.read(b"opponent")
+    return one
+
+
+@pytest.mark.parametrize("key", [b"q", b"\x1b", "ctrl-C"])
+def test_a_key_ends_the_game_with_its_result(key: bytes | str) -> None:
+    one = game()
+    if isinstance(key, bytes):
+        one.press(key)
+    else:
+        one.process.send_signal(signal.SIGINT)
+    one.read()
+    assert one.process.wait(60) == 0
+    drawn, left, after = one.seen.partition(LEAVE)
+    assert drawn.startswith(b"\x1b[?1049h\x1b[?25l\x1b[2J\x1b[H") and left
+    assert after.strip().startswith(b"agent ") and b"steps" in after and b"\x1b" not in after
+
+
+def test_space_pauses_and_a_new_size_begins_with_a_clean_screen() -> None:
+    one = game()
+    one.press(b" ")
+    assert one.read(b"paused, a key goes on\x1b[K").endswith(b"\x1b[K")
+    assert not select.select([one.side], [], [], 0.5)[0]  # nothing is drawn
+    one.resize(40, 16)
+    one.press(b" ")
+    fresh = one.read(b"\x1b[2J")
+    one.press(b"q")
+    rest = one.read()
+    assert one.process.wait(60) == 0
+    rows = (fresh + rest).decode().partition("\x1b[2J")[2].partition("\x1b[K")[0].split("\n")
+    assert len(rows) <= 16 and max(row.count("▀") for row in rows) <= 40
+
+
+def test_into_a_pipe_goes_the_result_alone(tmp_path: Path) -> None:
+    done = fastpong("play", "--terminal", "--steps", "3", cwd=tmp_path)
+    assert done.returncode == 0 and one_line(done.stdout) == "agent 0, opponent 0, after 3 steps"
+
+
+def test_half_blocks_show_ball_and_paddles() -> None:
+    picture = np.zeros((210, 160, 3), np.uint8)
+    picture[:] = (144, 72, 17)
+    picture[101:105, 80:82] = 236  # a ball of two by four pixels
+    for columns, lines in ((160, 60), (80, 30), (40, 24), (20, 10)):
+        text = half_blocks(picture, columns, lines)
+        rows = text.split("\n")
+        assert len(rows) <= lines
+        assert all(row.count("▀") == rows[0].count("▀") <= columns for row in rows)
+        assert "236;236;236" in text and "144;72;17" in text
