@@ -1,6 +1,7 @@
 """The command line. Errors are one line on stderr and an exit code; there is no arithmetic here."""
 
 import contextlib
+import io
 import json
 import os
 import sys
@@ -49,7 +50,14 @@ def _common(
         raise UsageError(f"{context.invoked_subcommand} runs in one process: start it without mpiexec")
 
 
-@app.command(epilog=f"Settings for --set (docs/settings.md):\n\n{SETTINGS}")
+def _examples(*commands: str) -> str:
+    return "\n\n".join(["Examples:", *commands])
+
+
+@app.command(
+    epilog=_examples("fastpong train --envs 64 --minutes 10", "fastpong train --run runs/fast-1 --resume")
+    + f"\n\nSettings for --set (docs/settings.md, fastpong settings):\n\n{SETTINGS}"
+)
 def train(
     envs: Annotated[int | None, typer.Option(help="Emulators that are stepped side by side. [default: 64]")] = None,
     preset: Annotated[str | None, typer.Option(help=f"One of {', '.join(config.PRESETS)}. [default: fast]")] = None,
@@ -59,7 +67,7 @@ def train(
         Path | None, typer.Option("--run", help="Run folder. [default: a new one in runs/]", metavar="DIR")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the run's newest checkpoint.")] = False,
-    steps: Annotated[int | None, typer.Option(help="Stop at this many steps, over all envs.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Stop at this many steps of 4 frames, over all envs.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Stop after this many minutes.")] = None,
     target: Annotated[float | None, typer.Option(help="Stop at this mean score of 100 games. [default: 18]")] = None,
     batch_games: Annotated[
@@ -73,6 +81,9 @@ def train(
     ] = None,
     window_seconds: Annotated[
         float | None, typer.Option(help="Preset ppg: seconds between updates. [default: 2]")
+    ] = None,
+    progress: Annotated[
+        str | None, typer.Option(help="live, lines or none. [default: live in a terminal, else lines]", metavar="KIND")
     ] = None,
     mpi: Annotated[bool, typer.Option("--mpi/--no-mpi", help="Under mpiexec: train together, over all ranks.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as a JSON object.")] = False,
@@ -90,13 +101,13 @@ def train(
     }  # fmt: skip
     code = run_training(
         run, flags, set_ or [], config_file, workers=workers, resume=resume, mpi=mpi,
-        limits=Limits(steps, minutes, STARTED), as_json=as_json,
+        limits=Limits(steps, minutes, STARTED), show=progress, as_json=as_json,
     )  # fmt: skip
     if code:
         raise typer.Exit(code)
 
 
-@app.command()
+@app.command(epilog=_examples("fastpong play --terminal", "fastpong play runs/fast-1 --out game.gif"))
 def play(
     checkpoint: Annotated[
         Path | None, typer.Argument(help="A checkpoint, a best.npz or a run folder. [default: the shipped agent]")
@@ -106,7 +117,9 @@ def play(
     ] = None,
     terminal: Annotated[bool, typer.Option("--terminal", help="Show the game in this terminal.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of the game.", min=0)] = 1_000_000,
-    max_steps: Annotated[int | None, typer.Option("--steps", help="Stop after this many steps.", min=1)] = None,
+    max_steps: Annotated[
+        int | None, typer.Option("--steps", help="Stop after this many steps of 4 frames.", min=1)
+    ] = None,
     sticky: Annotated[float, typer.Option(help="Probability of a sticky action.", min=0.0, max=0.99)] = 0.25,
     speed: Annotated[float, typer.Option(help="Times the speed of the real game.", min=0.01)] = 1.0,
 ) -> None:
@@ -119,7 +132,7 @@ def play(
     print(f"agent {score[0]}, opponent {score[1]}, after {steps:,} steps" + (f"; written to {out}" if out else ""))
 
 
-@app.command("eval")
+@app.command("eval", epilog=_examples("fastpong eval --games 200", "fastpong eval runs/fast-1 --seed 3 --json"))
 def evaluate(
     checkpoint: Annotated[
         Path | None, typer.Argument(help="A checkpoint, a best.npz or a run folder. [default: the shipped agent]")
@@ -159,7 +172,7 @@ def evaluate(
         )
 
 
-@app.command()
+@app.command(epilog=_examples("fastpong bench --envs 64", "fastpong bench --seconds 0.5 --rounds 1"))
 def bench(
     envs: Annotated[int, typer.Option(help="Emulators that are stepped side by side.", min=1)] = 64,
     seconds: Annotated[float, typer.Option(help="Length of each measurement.", min=0.1)] = 3.0,
@@ -176,7 +189,7 @@ def bench(
     print(json.dumps(results) if as_json else table(results))
 
 
-@app.command()
+@app.command(epilog=_examples("fastpong plot runs/fast-1", "fastpong plot runs/* --x minutes --out curves.svg"))
 def plot(
     runs: Annotated[list[Path], typer.Argument(help="Run folders, or metrics.jsonl files.", metavar="RUN…")],
     out: Annotated[Path, typer.Option(help="The picture: .png, .svg or .pdf.", metavar="FILE")] = Path("curve.png"),
@@ -189,7 +202,7 @@ def plot(
     print(f"written to {out}")
 
 
-@app.command("settings")
+@app.command("settings", epilog=_examples("fastpong settings", "fastpong settings gamma"))
 def list_settings(
     name: Annotated[str | None, typer.Argument(help="One of them. [default: all]", show_default=False)] = None,
 ) -> None:
@@ -199,7 +212,7 @@ def list_settings(
     print(describe_settings(name))
 
 
-@app.command("presets")
+@app.command("presets", epilog=_examples("fastpong presets", "fastpong train --preset karpathy --envs 10"))
 def list_presets() -> None:
     """List the presets, and what each changes."""
     from fastpong.commands.settings import describe_presets
@@ -207,7 +220,7 @@ def list_presets() -> None:
     print(describe_presets())
 
 
-@app.command()
+@app.command(epilog=_examples("fastpong doctor", "mpiexec -n 2 fastpong doctor"))
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
     """Tell what a bug report needs; fail if something is wrong."""
     from fastpong.commands.doctor import examine
@@ -227,6 +240,10 @@ def main() -> None:
     """Run the command line and exit with its code: 0, 1 (failed), 2 (wrong usage) or 130 (interrupted)."""
     arguments = sys.argv[1:]
     debug = "--debug" in arguments
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows ? for "…"
+    sys.stdout = sys.stdout or sys.stderr  # closed: the result is not lost
     arguments = [argument for argument in arguments if argument != "--debug"]  # allowed anywhere
     try:
         code = app(arguments, standalone_mode=False)

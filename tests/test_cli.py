@@ -36,6 +36,7 @@ COMMANDS = ("train", "eval", "play", "bench", "plot", "settings", "presets", "do
         (["--resume"], "there is no run"),
         (["--resume", "--run", "nothing"], "there is no run in nothing"),
         (["--fast"], "--fast"),
+        (["--progress", "bar"], "--progress is one of live, lines, none"),
     ],
 )
 def test_wrong_usage_is_one_line_and_leaves_nothing(arguments: list[str], words: str, tmp_path: Path) -> None:
@@ -79,9 +80,18 @@ def test_version_help_and_what_they_load(tmp_path: Path) -> None:
     overview = fastpong("--help", cwd=tmp_path).stdout
     for command in COMMANDS:
         assert re.search(rf"^\s+{command}\b", overview, re.MULTILINE)
-        assert fastpong(command, "--help", cwd=tmp_path).returncode == 0
+        page = fastpong(command, "--help", cwd=tmp_path)
+        assert page.returncode == 0 and page.stdout.partition("Examples:")[2].count("fastpong ") >= 2
     assert fastpong(cwd=tmp_path).returncode == 2
     assert fastpong("-h", cwd=tmp_path).stdout == overview and "..." not in overview.partition("Commands:")[2]
+
+
+def test_no_result_is_lost_for_want_of_an_alphabet_or_a_stdout(tmp_path: Path) -> None:
+    latin = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    assert "(0 ? 1)" in fastpong("settings", "clip_low", cwd=tmp_path, env=latin, encoding="latin-1").stdout
+    command = f"{sys.executable} -m fastpong settings clip_low >&-"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0 and "clip_low = 0.2" in done.stderr
 
 
 def test_settings_and_presets_are_listed(tmp_path: Path) -> None:

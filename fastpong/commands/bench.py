@@ -30,6 +30,9 @@ NAMES = {
 _ORDER = ("stock_async", "ale_vector", "ale_vector_native", "vector_env", "limit", "train", "train_late", "envpool")
 """In which they take turns: the nearer to the limit in time, the better a ratio tells."""
 
+_BUSY = 1.15
+"""By how much the limits of two rounds differ on a machine that others use as well."""
+
 TURN = 0.5
 """Seconds for which each is measured before it is the next one's turn.
 
@@ -94,17 +97,28 @@ def _start(
     wanted = {"limit", *names} - ({"envpool"} if importlib.util.find_spec("envpool") is None else set())
     if "critic_replay_batches" not in settings(config.algorithm):
         wanted.discard("train_late")
-    measures = {name: start() for name, start in starts.items() if name in wanted}
+    measures = {}
+    for name in (name for name in starts if name in wanted):
+        print(f"starting {NAMES[name]}", file=sys.stderr, flush=True)
+        measures[name] = starts[name]()
+    print(f"starting {NAMES['train']}", file=sys.stderr, flush=True)
     measures["train"], trainer = speeds.training(stack, config, workers)
     return measures, trainer
 
 
 def table(results: dict[str, Any]) -> str:
-    """Results of `bench` as text."""
-    lines = [f"{'steps/s':>9} {'of limit':>9}"]
-    for name in results["ratios"]:
-        lines.append(f"{results[name]:>9,.0f} {results['ratios'][name]:>9.2f}  {name:<18} {NAMES[name]}")
+    """Results of `bench` as text, the fastest first."""
+    rounds, limits = results["rounds"], results["rounds"]["limit"]
+    lines = [f"{'steps/s':>9} {'of limit':>9}  {'range':<13}"]
+    for name in sorted(rounds, key=lambda name: -results[name]):
+        shares = [value / limit for value, limit in zip(rounds[name], limits, strict=True)]
+        text = f"{results[name]:>9,.0f} {results['ratios'][name]:>9.2f}  {min(shares):.2f} … {max(shares):.2f}"
+        lines.append(f"{text}  {NAMES[name]}")
     stages, machine = results["stages"], results["machine"]
     lines += ["", "µs per step of the training process, by stage:"]
     lines += ["   ".join(f"{stage} {value:.2f}" for stage, value in stages.items())]
-    return "\n".join([*lines, f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}"])
+    lines += [f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}"]
+    if max(limits) > _BUSY * min(limits):
+        lines += [f"the limit of one round is {max(limits) / min(limits):.2f} times another's: this machine is busy"]
+    lines += [f"training runs at {results['ratios']['train']:.2f} of what the emulator allows"]
+    return "\n".join(lines)

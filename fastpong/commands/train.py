@@ -16,7 +16,7 @@ from fastpong.parallel.comm import Communicator, env_range
 from fastpong.parallel.mpi import connect
 from fastpong.training.evaluate import choose_best
 from fastpong.training.loop import Limits, Result, train, versions
-from fastpong.training.progress import Progress, make_progress
+from fastpong.training.progress import KINDS, Progress, make_progress
 from fastpong.training.run_folder import RunFolder, new_run, read_metrics, resumed_run
 
 T = TypeVar("T")
@@ -24,17 +24,20 @@ T = TypeVar("T")
 
 def run(
     folder: Path | None, flags: Mapping[str, object], assignments: list[str], config_file: Path | None, *,
-    workers: int | None, resume: bool, mpi: bool, limits: Limits, as_json: bool,
+    workers: int | None, resume: bool, mpi: bool, limits: Limits, show: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Train as the command line says, print the result, and return the exit code.
 
     `flags` are settings that have an option of their own (None: not given); they go before `assignments`, ``KEY=VALUE``
-    texts, and these before `config_file`. The rest is as for `fastpong.training.loop.train`.
+    texts, and these before `config_file`. `show` is one of `fastpong.training.progress.KINDS`. The rest is as for
+    `fastpong.training.loop.train`.
     """
     if limits.steps is not None and limits.steps < 1:
         raise UsageError(f"--steps must be 1 or more, not {limits.steps}")
     if limits.minutes is not None and not limits.minutes > 0:
         raise UsageError(f"--minutes must be more than 0, not {limits.minutes}")
+    if show is not None and show not in KINDS:
+        raise UsageError(f"--progress is one of {', '.join(KINDS)}, not '{show}'")
     comm = connect(mpi)
 
     def prepare() -> tuple[Config, RunFolder]:
@@ -51,7 +54,7 @@ def run(
 
     config, run_folder = _on_root(comm, prepare)
     try:
-        result = _train(config, run_folder, comm, workers, resume, limits)
+        result = _train(config, run_folder, comm, workers, resume, limits, show)
         if comm.rank == 0:
             _report(config, run_folder, result, workers, as_json)
         comm.barrier()
@@ -67,11 +70,12 @@ def run(
 
 
 def _train(
-    config: Config, folder: RunFolder, comm: Communicator, workers: int | None, resume: bool, limits: Limits
-) -> Result:
+    config: Config, folder: RunFolder, comm: Communicator, workers: int | None, resume: bool, limits: Limits,
+    show: str | None,
+) -> Result:  # fmt: skip
     past = read_metrics(folder.metrics) if resume and folder.metrics.exists() else []
     title = f"fastpong {__version__} · preset {config.preset} · run {folder.path}"
-    progress = make_progress(title, past) if comm.rank == 0 else Progress()
+    progress = make_progress(show, title, past) if comm.rank == 0 else Progress()
     try:
         return train(config, folder, progress, comm=comm, workers=workers, resume=resume, limits=limits)
     except FastpongError as error:

@@ -13,6 +13,7 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from fastpong.config import Config
+from fastpong.kernels.compile.cache import remove_old_folders
 from fastpong.kernels.compile.jit import is_cached
 from fastpong.kernels.preprocess import SCREEN, Observation, as_words
 from fastpong.learners.base import LEARNERS, make_agent
@@ -50,6 +51,7 @@ def load_kernels(config: Config, ranks: int = 1) -> "subprocess.Popen[bytes] | N
     Returns the subprocess that still compiles those that learn, if there is one: it writes a line as soon as the first
     batch can be learned from, and goes on with those of the late phase.
     """
+    remove_old_folders()
     cached = all(is_cached(kernel) for kernel in LEARNERS[config.algorithm].SLOW_KERNELS)
     apart = None if cached or ranks > 1 or usable_cores() < 2 else _compile_apart(config)
     load_acting(config)

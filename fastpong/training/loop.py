@@ -84,8 +84,9 @@ def train(
         ended = reason = _why_stop(trainer.reached_target(), trainer.stats.steps >= most) if resume else None
         if not ended:
             _load_kernels(trainer, progress)
-            of_ranks = "" if comm.size == 1 else f" of rank 0 of {comm.size}, {comm.local_size} to these cores"
-            progress.note(f"{config.num_envs} envs, {len(mine)} of them in {envs.workers} subprocesses{of_ranks}")
+            subprocesses = "one subprocess" if workers == 1 else f"{workers} subprocesses"
+            ranks = f"{subprocesses} in all" if comm.size == 1 else f"{comm.size} ranks, {subprocesses} each"
+            progress.note(f"{config.num_envs} envs, {ranks}")
 
         log.begin()
         while not reason:

@@ -1,5 +1,6 @@
 """Progress for people: a live curve in a terminal, plain lines elsewhere. All of it goes to stderr."""
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,10 +24,19 @@ class Progress:
         """Leave the terminal as it was."""
 
 
-def make_progress(title: str, past: Sequence[Mapping[str, Any]] = ()) -> Progress:
-    """Choose the display: live if stderr is a terminal. `past` holds the metrics of a resumed run."""
-    console = Console(stderr=True)
-    return LiveProgress(console, title, past) if console.is_terminal else PlainProgress(title)
+KINDS = ("live", "lines", "none")
+
+
+def make_progress(kind: str | None, title: str, past: Sequence[Mapping[str, Any]] = ()) -> Progress:
+    """Return a display of one of `KINDS`; None: live in a terminal that can redraw, else lines.
+
+    `past` holds the metrics of a resumed run.
+    """
+    if kind is None:
+        kind = "live" if sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb" else "lines"
+    if kind == "live":
+        return LiveProgress(Console(stderr=True), title, past)
+    return PlainProgress(title) if kind == "lines" else Progress()
 
 
 def clock(seconds: float) -> str:

@@ -16,7 +16,11 @@ def test_every_speed_is_measured_in_every_round() -> None:
     for name in results["rounds"]:
         assert len(results["rounds"][name]) == 2 and min(results["rounds"][name]) > 0
         assert min(results["rounds"][name]) <= results[name] <= max(results["rounds"][name])
-        assert name in table(results)
+    *rows, end = table(results).splitlines()
+    assert end == f"training runs at {results['ratios']['train']:.2f} of what the emulator allows"
+    speeds = [float(row.split()[0].replace(",", "")) for row in rows[1 : 1 + len(results["rounds"])]]
+    assert speeds == sorted(speeds, reverse=True) and "of limit" in rows[0] and "…" in rows[1]
+    assert ("is busy" in rows[-1]) == (max(results["rounds"]["limit"]) > 1.15 * min(results["rounds"]["limit"]))
     assert results["ratios"]["limit"] == 1.0
     assert tuple(results["stages"]) == STAGES
     assert results["stages"]["env_wait"] > 0 and results["stages"]["preprocess"] > 0

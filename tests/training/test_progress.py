@@ -1,8 +1,10 @@
 import io
+import sys
 
+import pytest
 from rich.console import Console
 
-from fastpong.training.progress import LiveProgress, clock, curve, describe
+from fastpong.training.progress import LiveProgress, PlainProgress, Progress, clock, curve, describe, make_progress
 
 LINE = {"wall_s": 83.4, "steps": 1280000, "steps_per_s": 8251.4, "games": 1034, "score": -19.83, "point_rate": 0.081}
 
@@ -40,6 +42,18 @@ def test_the_live_panel_shows_numbers_curve_and_notes() -> None:
     progress.close()
     for part in ("the title", "1,280,000 steps", "a remark", "1.28 M steps"):
         assert part in out.getvalue()
+
+
+def test_a_display_is_live_only_where_it_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as in many a CI: stderr is a file all the same
+    assert isinstance(make_progress(None, "title"), PlainProgress)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    for term, kind in (("dumb", PlainProgress), ("xterm", LiveProgress)):
+        monkeypatch.setenv("TERM", term)
+        progress = make_progress(None, "title")
+        progress.close()
+        assert isinstance(progress, kind)
+    assert type(make_progress("none", "title")) is Progress and type(make_progress("lines", "title")) is PlainProgress
 
 
 def test_windows_are_told_in_the_words_of_ppg_pong() -> None:

@@ -1,8 +1,26 @@
 """Where compiled kernels are kept. Loads no Numba."""
 
+import contextlib
 import hashlib
 import os
+import shutil
+import time
 from pathlib import Path
+
+KEPT_DAYS = 30
+"""For how long folders of other versions of the kernels are kept after their last use."""
+
+
+def remove_old_folders() -> None:
+    """Remove the folders of other versions of the kernels that nobody has used for `KEPT_DAYS`."""
+    folder = Path(cache_folder())
+    if "NUMBA_CACHE_DIR" in os.environ or not folder.parent.is_dir():
+        return
+    for other in folder.parent.glob("kernels-*"):
+        with contextlib.suppress(OSError):  # another process may do the same
+            used = [other.stat().st_mtime, *(file.stat().st_atime for file in other.rglob("*") if file.is_file())]
+            if other != folder and max(used) < time.time() - 86400 * KEPT_DAYS:
+                shutil.rmtree(other)
 
 
 def cache_folder() -> str:

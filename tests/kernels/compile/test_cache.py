@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import fastpong
+from fastpong.kernels.compile.cache import cache_folder, remove_old_folders
 
 RATES = "from fastpong.kernels import optimiser; print(optimiser.__file__, optimiser.rates_of(0.5, 1).beta_1)"
 """Compiles one small kernel."""
@@ -18,6 +21,21 @@ def copied(tmp_path: Path) -> Path:
     leave_out = shutil.ignore_patterns("__pycache__", ".mypy_cache", "agent.npz")
     shutil.copytree(Path(fastpong.__file__).parent, package, ignore=leave_out)
     return package
+
+
+def test_folders_of_other_versions_go_when_nobody_uses_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    mine = Path(cache_folder())
+    folders = [mine, mine.parent / "kernels-old", mine.parent / "kernels-used", mine.parent / "other"]
+    for folder in folders:
+        (folder / "sub").mkdir(parents=True)
+        (folder / "sub" / "kernel.nbi").write_bytes(b"")
+        for path in (folder / "sub" / "kernel.nbi", folder / "sub", folder):
+            os.utime(path, (0, 0))
+    os.utime(folders[2] / "sub" / "kernel.nbi")
+    remove_old_folders()
+    assert [folder.exists() for folder in folders] == [True, False, True, True]
 
 
 def test_two_runs_may_fill_the_cache_at_once(tmp_path: Path) -> None:
