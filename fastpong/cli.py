@@ -60,7 +60,12 @@ def _examples(*commands: str) -> str:
 )
 def train(
     envs: Annotated[int | None, typer.Option(help="Emulators that are stepped side by side. [default: 64]")] = None,
-    preset: Annotated[str | None, typer.Option(help=f"One of {', '.join(config.PRESETS)}. [default: fast]")] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help=f"One of {', '.join(config.PRESETS)}. [default: fast]", autocompletion=lambda: [*config.PRESETS]
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything. [default: 0]")] = None,
     workers: Annotated[int | None, typer.Option(help="Env subprocesses. [default: one per core]")] = None,
     run: Annotated[
@@ -77,7 +82,13 @@ def train(
         Path | None, typer.Option("--config", help="Settings from a TOML file.", metavar="FILE")
     ] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Any setting, see docs/settings.md.", metavar="KEY=VALUE")
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="Any setting, see docs/settings.md.",
+            metavar="KEY=VALUE",
+            autocompletion=lambda: [f"{name}=" for name in config.settings()],
+        ),  # fmt: skip
     ] = None,
     window_seconds: Annotated[
         float | None, typer.Option(help="Preset ppg: seconds between updates. [default: 2]")
@@ -204,7 +215,9 @@ def plot(
 
 @app.command("settings", epilog=_examples("fastpong settings", "fastpong settings gamma"))
 def list_settings(
-    name: Annotated[str | None, typer.Argument(help="One of them. [default: all]", show_default=False)] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="One of them. [default: all]", autocompletion=lambda: [*config.settings()])
+    ] = None,
 ) -> None:
     """List the settings for --set and --config."""
     from fastpong.commands.settings import describe_settings

@@ -104,6 +104,15 @@ def test_settings_and_presets_are_listed(tmp_path: Path) -> None:
     presets = fastpong("presets", cwd=tmp_path).stdout
     assert [line for line in presets.splitlines() if line[0] != " "] == list(config.PRESETS)
     assert "  hidden_units = 200" in presets
+    complete = {
+        **os.environ,
+        "_FASTPONG_COMPLETE": "complete_bash",
+        "COMP_WORDS": "fastpong settings cli",
+        "COMP_CWORD": "2",
+    }
+    script = "from fastpong.cli import app; app(prog_name='fastpong')"
+    done = subprocess.run([sys.executable, "-c", script], env=complete, capture_output=True, text=True)
+    assert done.stdout.split() == ["clip_low", "clip_high"]
 
 
 def test_a_launchers_nonsense_is_one_line(tmp_path: Path) -> None:

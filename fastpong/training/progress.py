@@ -107,7 +107,7 @@ class LiveProgress(Progress):
         width = max(20, min(self._console.width, 100) - 4)
         parts: list[Text] = []
         if self._lines:
-            parts.append(Text(describe(self._lines[-1]), style="bold", no_wrap=True))
+            parts.append(Text(describe(self._lines[-1]), style="bold"))
             points = [(line["steps"], line["score"]) for line in self._lines if line["score"] is not None]
             parts += [Text(row, style="green", no_wrap=True) for row in curve(points, width, 10)]
         if self._note:

@@ -33,14 +33,15 @@ def test_a_flat_curve_stays_flat() -> None:
     assert "starts with" in curve([(0, 1)], 40, 8)[0]
 
 
-def test_the_live_panel_shows_numbers_curve_and_notes() -> None:
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_the_live_panel_shows_numbers_curve_and_notes(width: int) -> None:
     out = io.StringIO()
-    console = Console(file=out, force_terminal=True, width=80, height=24)
+    console = Console(file=out, force_terminal=True, width=width, height=24)
     progress = LiveProgress(console, "the title", [{**LINE, "steps": 100, "score": -21.0}])
     progress.metrics(LINE)
     progress.note("a remark")
     progress.close()
-    for part in ("the title", "1,280,000 steps", "a remark", "1.28 M steps"):
+    for part in ("the title", "1,280,000", "score", "-19.83", "8.1", "a remark", "1.28 M steps"):
         assert part in out.getvalue()
 
 
