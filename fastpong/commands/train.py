@@ -1,5 +1,6 @@
 """``fastpong train``: which run it means, the run itself, and how it ended."""
 
+import contextlib
 import json
 import sys
 import time
@@ -101,8 +102,9 @@ def _report(config: Config, folder: RunFolder, result: Result, workers: int | No
         text = f"{how}, {why}: {score} after {summary['steps']:,} steps; all is saved in {folder.path}"
         print(text, flush=True)
     best = None
-    if result.changed and result.reason != "interrupted":
-        best = choose_best(config, folder, workers, lambda text: print(text, file=sys.stderr, flush=True))
+    with contextlib.suppress(KeyboardInterrupt):  # best.npz is then that of the best score in training
+        if result.changed and result.reason != "interrupted":
+            best = choose_best(config, folder, workers, lambda text: print(text, file=sys.stderr, flush=True))
     if as_json:
         print(json.dumps({**summary, "best": best}))
     elif best:

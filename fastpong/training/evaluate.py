@@ -112,7 +112,7 @@ def choose_best(
         return evaluate(config, policy_weights(candidates[steps][0]), games, seed + config.seed, workers)
 
     games, means = config.eval_games, dict[int, float]()
-    note(f"{len(candidates)} candidates for best.npz play {games} games each, and the best one {2 * games} more")
+    note(f"{len(candidates)} candidates for best.npz play {games} games, the best {2 * games} more; ctrl-C skips this")
     for number, steps in enumerate(candidates, 1):
         began = time.perf_counter()
         means[steps] = play(steps, games, _CHOICE).mean

@@ -62,6 +62,25 @@ def test_ctrl_c_saves_and_the_run_goes_on_bit_for_bit(tmp_path: Path) -> None:
         np.testing.assert_array_equal(parts[name], whole[name], err_msg=name)
 
 
+def test_ctrl_c_skips_the_choice_among_candidates(tmp_path: Path) -> None:
+    options = [
+        *SMALL,
+        *settings(eval_games=1000, log_interval=400, checkpoint_interval=400),
+        "--steps",
+        "1200",
+        "--json",
+        "--run",
+        "run",
+    ]
+    process = start("train", *options, cwd=tmp_path)
+    assert process.stderr is not None
+    assert any("ctrl-C skips this" in line for line in process.stderr)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == 0 and json.loads(one_line(out))["best"] is None
+    assert (tmp_path / "run" / "best.npz").exists()
+
+
 def test_kill_9_leaves_no_process_and_the_last_checkpoint(tmp_path: Path) -> None:
     options = settings(log_interval=400, checkpoint_interval=400)
     process = start("train", *SMALL, *options, "--run", "run", cwd=tmp_path)
