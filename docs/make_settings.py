@@ -15,7 +15,7 @@ INTRODUCTION = """\
 
 `--set key=value` changes any of these for a run, and so does a TOML file for `--config`, where each group is a table.
 A run writes its settings to `config.toml` in its folder. Steps are agent steps of `frame_skip` frames, summed over all
-envs. `python docs/make_settings.py` writes this page.
+envs. `fastpong settings` prints them; `python docs/make_settings.py` writes this page.
 """
 
 METRICS_TEXT = """\
