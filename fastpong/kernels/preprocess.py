@@ -248,7 +248,7 @@ def record_strips(
     first: int,  # index of env 0's present step
     strips: I32,  # (…,) out from `at` on: the strips of one env after the other
     at: int,
-    last: LastImages,  # not needed: an image does not depend on the one before it
+    last: LastImages,  # tells how many envs there are; strips do not depend on the last image
 ) -> int:
     """List the strips of the screens of some envs; return the end of the list. Twin: naive.strips."""
     for i in range(len(members)):

@@ -30,7 +30,7 @@ class Encoding(NamedTuple):
 
     record: Any  # a kernel, see `preprocess`
     dtype: type[np.generic]  # of the numbers in the list
-    pixels: int  # room for what an image needs of the one before it
+    pixels: int  # of an env's last image, which its next one needs, at most
 
 
 STRIPS = Encoding(record_strips, np.int32, 0)

@@ -78,7 +78,7 @@ def evaluate(
 
 
 def summarise(scores: list[int], steps: int) -> Evaluation:
-    """Mean with a 95 % confidence interval: that of the means of 10,000 bootstrap samples (Efron, 1979)."""
+    """Mean with a 95 % confidence interval: that of the means of 10,000 bootstrap samples (Efron, Ann. Stat. 1979)."""
     count = len(scores)
     values, counts = np.unique(scores, return_counts=True)
     means = np.random.default_rng(0).multinomial(count, counts / count, 10_000) @ values / count
