@@ -31,7 +31,7 @@ PRESETS_TEXT = """\
 `--preset NAME` starts from other defaults. [Reference programs](reference-programs.md) says what they reproduce.
 """
 
-LEARNERS = {"ppo": "PPO only", "reinforce": "REINFORCE only", "ppg": "preset `ppg` only"}
+LEARNERS = {"ppo": "PPO only", "reinforce": "REINFORCE only", "ray": "preset `ray` only", "ppg": "preset `ppg` only"}
 
 
 def text() -> str:

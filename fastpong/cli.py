@@ -6,22 +6,20 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 STARTED = time.perf_counter()  # before the slow imports, which belong to the time a user waits
 
-import typer  # noqa: E402
+import typer
 
-from fastpong import __version__, config  # noqa: E402
-from fastpong.errors import FastpongError, UsageError, explain  # noqa: E402
-from fastpong.parallel.machine import launched  # noqa: E402
+from fastpong import __version__, config
+from fastpong.errors import FastpongError, UsageError, explain
+from fastpong.options import AsJson, Checkpoint, Command, PlaySeed, Sample, Sticky, Workers, by_groups, option, setting
+from fastpong.parallel.machine import launched
 
-SETTINGS = "\n\n".join(
-    f"[{group}] {', '.join(name for name, one in config.settings().items() if one.metadata['group'] == group)}"
-    for group in config.GROUPS
-)
-"""The settings by groups, for the help of ``train``."""
+F = TypeVar("F", bound=Callable[..., None])
 
 app = typer.Typer(
     help="Learn Atari Pong from pixels with PPO, on one ordinary computer.",
@@ -30,6 +28,11 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+def _command(name: str, *examples: str, more: Sequence[str] = ()) -> Callable[[F], F]:
+    """Make a function a command, whose help ends with these examples, and more lines."""
+    return app.command(name, cls=Command, epilog="\n\n".join(["Examples:", *examples, *more]))
 
 
 def _show_version(value: bool) -> None:
@@ -50,54 +53,55 @@ def _common(
         raise UsageError(f"{context.invoked_subcommand} runs in one process: start it without mpiexec")
 
 
-def _examples(*commands: str) -> str:
-    return "\n\n".join(["Examples:", *commands])
-
-
-@app.command(
-    epilog=_examples("fastpong train --envs 64 --minutes 10", "fastpong train --run runs/fast-1 --resume")
-    + f"\n\nSettings for --set (docs/settings.md, fastpong settings):\n\n{SETTINGS}"
-)
+@_command(
+    "train", "fastpong train --envs 64 --minutes 10", "fastpong train --run runs/fast-1 --resume",
+    more=("Settings for --set (docs/settings.md, fastpong settings):", *by_groups()),
+)  # fmt: skip
 def train(
-    envs: Annotated[int | None, typer.Option(help="Emulators that are stepped side by side. [default: 64]")] = None,
     preset: Annotated[
-        str | None,
-        typer.Option(
-            help=f"One of {', '.join(config.PRESETS)}. [default: fast]", autocompletion=lambda: [*config.PRESETS]
-        ),
+        str | None, setting("preset", "--preset", "NAME", group="Settings", autocompletion=lambda: [*config.PRESETS])
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of everything. [default: 0]")] = None,
-    workers: Annotated[int | None, typer.Option(help="Env subprocesses. [default: one per core]")] = None,
-    run: Annotated[
-        Path | None, typer.Option("--run", help="Run folder. [default: a new one in runs/]", metavar="DIR")
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the run's newest checkpoint.")] = False,
-    steps: Annotated[int | None, typer.Option(help="Stop at this many steps of 4 frames, over all envs.")] = None,
-    minutes: Annotated[float | None, typer.Option(help="Stop after this many minutes.")] = None,
-    target: Annotated[float | None, typer.Option(help="Stop at this mean score of 100 games. [default: 18]")] = None,
-    batch_games: Annotated[
-        int | None, typer.Option(help="REINFORCE: games that end before an update. [default: 10]")
+    envs: Annotated[int | None, setting("num_envs", "--envs", "N", group="Settings")] = None,
+    seed: Annotated[int | None, setting("seed", "--seed", "N", group="Settings")] = None,
+    sticky: Annotated[float | None, setting("repeat_action_probability", "--sticky", "P", group="Settings")] = None,
+    batch_games: Annotated[int | None, setting("batch_games", "--batch-games", "N", group="Settings")] = None,
+    window_seconds: Annotated[
+        float | None, setting("window_seconds", "--window-seconds", "S", group="Settings")
     ] = None,
     config_file: Annotated[
-        Path | None, typer.Option("--config", help="Settings from a TOML file.", metavar="FILE")
+        Path | None, option("Settings from a TOML file.", "--config", metavar="FILE", group="Settings")
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "Any setting; can be given several times.",
             "--set",
-            help="Any setting, see docs/settings.md.",
             metavar="KEY=VALUE",
+            group="Settings",
             autocompletion=lambda: [f"{name}=" for name in config.settings()],
         ),  # fmt: skip
     ] = None,
-    window_seconds: Annotated[
-        float | None, typer.Option(help="Preset ppg: seconds between updates. [default: 2]")
+    run: Annotated[
+        Path | None, option("Run folder.", "--run", default="a new one in runs/", metavar="DIR", group="Run")
     ] = None,
+    resume: Annotated[
+        bool, option("Go on from the newest checkpoint of --run, or of the latest run.", "--resume", group="Run")
+    ] = False,
+    target: Annotated[float | None, setting("target_score", "--target", "SCORE", group="Run")] = None,
+    steps: Annotated[
+        int | None, option("Stop at this many steps of 4 frames, over all envs.", low=1, metavar="N", group="Run")
+    ] = None,
+    minutes: Annotated[
+        float | None, option("Stop after this many minutes.", low=0.001, metavar="X", group="Run")
+    ] = None,
+    workers: Workers = None,
     progress: Annotated[
-        str | None, typer.Option(help="live, lines or none. [default: live in a terminal, else lines]", metavar="KIND")
+        str | None, option("live, lines or none.", default="live in a terminal, else lines", metavar="KIND")
     ] = None,
-    mpi: Annotated[bool, typer.Option("--mpi/--no-mpi", help="Under mpiexec: train together, over all ranks.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as a JSON object.")] = False,
+    mpi: Annotated[
+        bool, option("Under mpiexec: train together, over all ranks.", "--mpi/--no-mpi", default="--mpi")
+    ] = True,
+    as_json: AsJson = False,
 ) -> None:
     """Train an agent in a run folder.
 
@@ -107,8 +111,8 @@ def train(
     from fastpong.training.loop import Limits
 
     flags = {
-        "num_envs": envs, "preset": preset, "seed": seed, "target_score": target,
-        "batch_games": batch_games, "window_seconds": window_seconds,
+        "preset": preset, "num_envs": envs, "seed": seed, "repeat_action_probability": sticky,
+        "batch_games": batch_games, "window_seconds": window_seconds, "target_score": target,
     }  # fmt: skip
     code = run_training(
         run, flags, set_ or [], config_file, workers=workers, resume=resume, mpi=mpi,
@@ -118,80 +122,57 @@ def train(
         raise typer.Exit(code)
 
 
-@app.command(epilog=_examples("fastpong play --terminal", "fastpong play runs/fast-1 --out game.gif"))
+@_command("play", "fastpong play --terminal", "fastpong play runs/fast-1 --out game.gif")
 def play(
-    checkpoint: Annotated[
-        Path | None, typer.Argument(help="A checkpoint, a best.npz or a run folder. [default: the shipped agent]")
-    ] = None,
+    checkpoint: Checkpoint = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write a .gif or .mp4 film, or a .png sheet of pictures.", metavar="FILE")
+        Path | None, option("Write a .gif or .mp4 film, or a .png sheet of pictures.", metavar="FILE")
     ] = None,
-    terminal: Annotated[bool, typer.Option("--terminal", help="Show the game in this terminal.")] = False,
-    seed: Annotated[int, typer.Option(help="Seed of the game.", min=0)] = 1_000_000,
+    terminal: Annotated[bool, option("Show the game in this terminal.", "--terminal")] = False,
+    speed: Annotated[float, option("Times the speed of the real game.", default=1, low=0.01, metavar="X")] = 1.0,
     max_steps: Annotated[
-        int | None, typer.Option("--steps", help="Stop after this many steps of 4 frames.", min=1)
+        int | None, option("Stop after this many steps of 4 frames.", "--steps", low=1, metavar="N")
     ] = None,
-    sticky: Annotated[float, typer.Option(help="Probability of a sticky action.", min=0.0, max=0.99)] = 0.25,
-    speed: Annotated[float, typer.Option(help="Times the speed of the real game.", min=0.01)] = 1.0,
+    sticky: Sticky = None,
+    sample: Sample = False,
+    seed: PlaySeed = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Watch a trained agent: in a window, the terminal or a file."""
-    from fastpong.commands.play import play as run_play
+    from fastpong.commands.agent import Agent
+    from fastpong.commands.play import run
 
-    score, steps = run_play(
-        checkpoint, out=out, terminal=terminal, seed=seed, max_steps=max_steps, sticky=sticky, speed=speed
-    )
-    print(f"agent {score[0]}, opponent {score[1]}, after {steps:,} steps" + (f"; written to {out}" if out else ""))
+    run(Agent.load(checkpoint, sticky, seed, sample), out, terminal, max_steps, speed, as_json)
 
 
-@app.command("eval", epilog=_examples("fastpong eval --games 200", "fastpong eval runs/fast-1 --seed 3 --json"))
+@_command("eval", "fastpong eval --games 200", "fastpong eval runs/fast-1 --seed 3 --json")
 def evaluate(
-    checkpoint: Annotated[
-        Path | None, typer.Argument(help="A checkpoint, a best.npz or a run folder. [default: the shipped agent]")
-    ] = None,
-    games: Annotated[int, typer.Option(help="Whole games to play.", min=1)] = 100,
-    seed: Annotated[int, typer.Option(help="Seed of the games; never the same as in training.", min=0)] = 0,
-    sticky: Annotated[
-        float | None, typer.Option(help="Probability of a sticky action. [default: as trained]", min=0.0, max=0.99)
-    ] = None,
-    workers: Annotated[int | None, typer.Option(help="Env subprocesses. [default: one per core]", min=1)] = None,
-    sample: Annotated[bool, typer.Option("--sample", help="Sample actions as in training; greedy otherwise.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    checkpoint: Checkpoint = None,
+    games: Annotated[int, option("Whole games to play.", default=100, low=1, metavar="N")] = 100,
+    sticky: Sticky = None,
+    sample: Sample = False,
+    seed: PlaySeed = 0,
+    workers: Workers = None,
+    as_json: AsJson = False,
 ) -> None:
     """Play whole games with a trained agent: its mean score."""
-    from fastpong.training.evaluate import evaluate as run_evaluation
-    from fastpong.training.run_folder import load_weights
+    from fastpong.commands.agent import Agent
+    from fastpong.commands.evaluate import run
 
-    settings, weights = load_weights(checkpoint)
-    if sticky is not None:
-        settings = config.changed(settings, {"repeat_action_probability": sticky})
-    if settings.repeat_action_probability == 0 and not sample and games > 1:
-        print("without sticky actions a greedy agent plays the same game every time: use --sample", file=sys.stderr)
-
-    def tell(done: int) -> None:
-        if sys.stderr.isatty():
-            print(f"\r{done} of {games} games", end="\n" if done == games else "", file=sys.stderr, flush=True)
-
-    result = run_evaluation(settings, weights, games, seed, workers, greedy=not sample, tell=tell)
-    if as_json:
-        print(json.dumps(result.summary()))
-    else:
-        sure = "" if result.ci95_low is None else f" (95 % confidence {result.ci95_low:.2f} … {result.ci95_high:.2f})"
-        print(
-            f"mean score {result.mean:.2f}{sure} over {result.games} games, {result.wins} won, "
-            f"{result.steps / result.games:,.0f} steps a game\n{checkpoint or 'the shipped agent'}, "
-            f"{'sampled' if sample else 'greedy'} actions, sticky {settings.repeat_action_probability:g}, seed {seed}"
-        )
+    run(Agent.load(checkpoint, sticky, seed, sample), games, workers, as_json)
 
 
-@app.command(epilog=_examples("fastpong bench --envs 64", "fastpong bench --seconds 0.5 --rounds 1"))
+@_command("bench", "fastpong bench --envs 64", "fastpong bench --seconds 0.5 --rounds 1")
 def bench(
-    envs: Annotated[int, typer.Option(help="Emulators that are stepped side by side.", min=1)] = 64,
-    seconds: Annotated[float, typer.Option(help="Length of each measurement.", min=0.1)] = 3.0,
-    rounds: Annotated[int, typer.Option(help="Rounds; medians are reported.", min=1)] = 5,
-    workers: Annotated[int | None, typer.Option(help="Env subprocesses. [default: one per core]")] = None,
-    preset: Annotated[str, typer.Option(help="Preset of the training loop.")] = "fast",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-) -> None:
+    envs: Annotated[int, setting("num_envs", "--envs", "N")] = 64,
+    seconds: Annotated[float, option("Length of each measurement.", default=3, low=0.1, metavar="S")] = 3.0,
+    rounds: Annotated[int, option("Rounds; medians are reported.", default=5, low=1, metavar="N")] = 5,
+    preset: Annotated[
+        str, setting("preset", "--preset", "NAME", autocompletion=lambda: [*config.PRESETS])
+    ] = "fast",
+    workers: Workers = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
     """Measure steps/s: emulators alone, training, other envs."""
     from fastpong.commands.bench import bench as run_bench
     from fastpong.commands.bench import table
@@ -200,23 +181,30 @@ def bench(
     print(json.dumps(results) if as_json else table(results))
 
 
-@app.command(epilog=_examples("fastpong plot runs/fast-1", "fastpong plot runs/* --x minutes --out curves.svg"))
+@_command("plot", "fastpong plot runs/fast-1", "fastpong plot runs/* --x minutes --out curves.svg")
 def plot(
     runs: Annotated[list[Path], typer.Argument(help="Run folders, or metrics.jsonl files.", metavar="RUN…")],
-    out: Annotated[Path, typer.Option(help="The picture: .png, .svg or .pdf.", metavar="FILE")] = Path("curve.png"),
-    x: Annotated[str, typer.Option(help="The x axis: steps, frames or minutes.", metavar="AXIS")] = "steps",
+    out: Annotated[Path | None, option("The picture: .png, .svg or .pdf.", default="curve.png", metavar="FILE")] = None,
+    x: Annotated[str, option("The x axis: steps, frames or minutes.", default="steps", metavar="AXIS")] = "steps",
 ) -> None:
     """Draw learning curves."""
     from fastpong.commands.plot import plot as run_plot
 
+    out = out or Path("curve.png")
     run_plot(runs, out, x)
     print(f"written to {out}")
 
 
-@app.command("settings", epilog=_examples("fastpong settings", "fastpong settings gamma"))
+@_command("settings", "fastpong settings", "fastpong settings gamma")
 def list_settings(
     name: Annotated[
-        str | None, typer.Argument(help="One of them. [default: all]", autocompletion=lambda: [*config.settings()])
+        str | None,
+        typer.Argument(
+            help="One of them. [default: all]",
+            metavar="NAME",
+            show_default=False,
+            autocompletion=lambda: [*config.settings()],
+        ),
     ] = None,
 ) -> None:
     """List the settings for --set and --config."""
@@ -225,7 +213,7 @@ def list_settings(
     print(describe_settings(name))
 
 
-@app.command("presets", epilog=_examples("fastpong presets", "fastpong train --preset karpathy --envs 10"))
+@_command("presets", "fastpong presets", "fastpong train --preset karpathy --envs 10")
 def list_presets() -> None:
     """List the presets, and what each changes."""
     from fastpong.commands.settings import describe_presets
@@ -233,8 +221,8 @@ def list_presets() -> None:
     print(describe_presets())
 
 
-@app.command(epilog=_examples("fastpong doctor", "mpiexec -n 2 fastpong doctor"))
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
+@_command("doctor", "fastpong doctor", "mpiexec -n 2 fastpong doctor")
+def doctor(as_json: AsJson = False) -> None:
     """Tell what a bug report needs; fail if something is wrong."""
     from fastpong.commands.doctor import examine
     from fastpong.commands.doctor import table as facts_table

@@ -51,7 +51,7 @@ class Config:
     from it. Steps are agent steps of `frame_skip` frames, summed over all envs.
     """
 
-    preset: str = _setting("run", "fast", "name of the preset that the other settings started from")
+    preset: str = _setting("run", "fast", "preset that the other settings start from")
     seed: int = _setting("run", 0, "seed of weights, sticky actions, sampled actions and minibatches", 0, 2**63 - 1)
     target_score: float = _setting(
         "run", 18.0, "stop at this mean score of 100 games, or running reward of windows; 22 never stops", -21.0, 22.0
@@ -151,6 +151,7 @@ _PPG: dict[str, Value] = {
     "window_seconds": 2.0,
     "running_reward_decay": 0.95,
     "target_score": 0.0,
+    "log_interval": 1_000_000_000,  # its lines are those of its windows
 }
 PRESETS: dict[str, dict[str, Value]] = {
     "fast": {},

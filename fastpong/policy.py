@@ -73,12 +73,10 @@ class ConvNet(Weights):
 class Policy(ABC):
     """Weights, and a way to act.
 
-    `env_offset` is the global index of the first env that acts here: it keys the noise. `greedy` tells whether the
-    agent is meant to take the likeliest action once it has learned.
+    `env_offset` is the global index of the first env that acts here: it keys the noise.
     """
 
     weights: Weights
-    greedy: bool
 
     def __init__(self, config: Config, env_offset: int = 0):
         self.config, self.env_offset = config, env_offset
@@ -114,8 +112,6 @@ class Policy(ABC):
 class MlpPolicy(Policy):
     """The reference programs' network: hidden = relu(x · w1), logits = w2 · hidden; the last action's logit is 0."""
 
-    greedy = False
-
     def initialise(self, rng: np.random.Generator) -> None:
         """N(0, 1) / √fan_in, which the reference programs call Xavier."""
         units = self.config.hidden_units
@@ -137,8 +133,6 @@ class MlpPolicy(Policy):
 
 class ConvPolicy(Policy):
     """A convolution, a hidden layer, and a logit per action and the value on top."""
-
-    greedy = True
 
     def initialise(self, rng: np.random.Generator) -> None:
         """Small logits: Adam's steps soon make the features, and all actions are about equally likely at first."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from fastpong.commands.agent import Agent
 from fastpong.commands.play import Match
 from fastpong.policy import make_policy
 from fastpong.training.checkpoint import load
@@ -20,7 +21,7 @@ def test_it_is_small_and_tells_how_it_was_trained() -> None:
 
 
 def test_it_wins_a_game_with_sticky_actions() -> None:
-    match = Match(None, seed=123, sticky=0.25)
+    match = Match(Agent.load(None, None, 123, False))
     for _ in match.pictures():
         pass
     assert match.score[0] == 21

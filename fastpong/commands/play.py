@@ -1,7 +1,7 @@
 """Watch a trained agent play one game: in a window, in the terminal, or as a file."""
 
 import contextlib
-import os
+import json
 import sys
 import time
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from fastpong.arrays import U8
-from fastpong.commands.terminal import show
-from fastpong.config import changed
+from fastpong.commands import terminal, window
+from fastpong.commands.agent import Agent
 from fastpong.envs.base import LocalEnv
 from fastpong.errors import FastpongError, UsageError
 from fastpong.policy import make_policy
-from fastpong.training.run_folder import load_weights
+from fastpong.training.evaluate import evaluation_config
 from fastpong.training.trainer import Actor
 
 FRAMES_PER_SECOND = 60.0  # of the console
@@ -26,18 +26,13 @@ _SHEET, _GAP, _CAPTION = 12, 8, 24  # pictures of a sheet; pixels between them, 
 
 
 class Match:
-    """One game of a trained agent: its weights as `fastpong.training.run_folder.load_weights` finds them.
+    """One game of a trained agent: the first one that `fastpong.training.evaluate.evaluate` plays."""
 
-    `seed` keys the sticky actions and the agent's choices, `sticky` is the probability of a sticky action at each
-    frame; with `window` the emulator shows the game in a window of its own.
-    """
-
-    def __init__(self, checkpoint: Path | None, seed: int, sticky: float, window: bool = False):
-        config, weights = load_weights(checkpoint)
-        self.config = changed(config, {"num_envs": 1, "seed": seed, "repeat_action_probability": sticky})
+    def __init__(self, agent: Agent):
+        self.config, self._greedy = evaluation_config(agent.config, 1, agent.seed), not agent.sample
         policy = make_policy(self.config)
-        policy.weights.load(weights)
-        self._env = LocalEnv(self.config, window)
+        policy.weights.load(agent.weights)
+        self._env = LocalEnv(self.config)
         self._actor = Actor(self.config, self._env, policy)
         self.score = [0, 0]  # agent, opponent
         self.steps = 0
@@ -48,7 +43,7 @@ class Match:
         actor.start()
         over = False
         while not over and self.steps != max_steps:
-            actor.step(actor.policy.greedy)
+            actor.step(self._greedy)
             actor.rollout.release(actor.rollout.rows - 1)
             reward, over = int(env.rewards[0]), bool(env.ended[0])
             self.score[0] += max(reward, 0)
@@ -58,44 +53,45 @@ class Match:
                 yield env.emulators.screen_rgb()
 
 
-def play(
-    checkpoint: Path | None,
-    *,
-    out: Path | None = None,
-    terminal: bool = False,
-    seed: int = 0,
-    max_steps: int | None = None,
-    sticky: float = 0.25,
-    speed: float = 1.0,
-) -> tuple[list[int], int]:
-    """Play one game and show it; returns ([points of the agent, of the opponent], steps).
+def run(agent: Agent, out: Path | None, in_terminal: bool, max_steps: int | None, speed: float, as_json: bool) -> None:
+    """Play a game, show it, and print its result."""
+    match = play(agent, out, in_terminal, max_steps, speed)
+    won, lost = match.score
+    if as_json:
+        print(json.dumps({"agent": won, "opponent": lost, "steps": match.steps, "out": out and str(out)}))
+    else:
+        written = f"; written to {out}" if out else ""
+        print(f"agent {won}, opponent {lost}, after {match.steps:,} steps{written}\n{agent}")
 
-    Raises `UsageError` for an unknown file type, a window without a display, or a checkpoint that does not exist, and
-    `FastpongError` if a library for the file type is missing or the file cannot be written.
+
+def play(
+    agent: Agent, out: Path | None = None, in_terminal: bool = False, max_steps: int | None = None, speed: float = 1.0
+) -> Match:
+    """Play a game and show it: in a file, in the terminal, or else in a window.
+
+    Raises `UsageError` for an unknown file type or a window without a display, and `FastpongError` if a library for
+    the file type or the window is missing or the file cannot be written.
     """
-    if out is not None and terminal:
+    if out is not None and in_terminal:
         raise UsageError("choose one of --out and --terminal")
     if out is not None and out.suffix.lower() not in (".gif", ".mp4", ".png"):
         raise UsageError(f"--out ends in .gif, .mp4 or .png, not '{out.suffix}'")
     if out is not None and not out.absolute().parent.is_dir():
         raise UsageError(f"there is no folder {out.absolute().parent} to write to")
-    window = out is None and not terminal
-    if window and sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        raise UsageError("there is no display for a window: use --terminal, or --out game.gif")
-    match = Match(checkpoint, seed, sticky, window)
+    match = Match(agent)
     pictures = match.pictures(max_steps)
     seconds = match.config.frame_skip / FRAMES_PER_SECOND / speed
-    if out is None:
-        if terminal and sys.stdout.isatty():
-            show(_paced(pictures, seconds), lambda: f"agent {match.score[0]}   opponent {match.score[1]}")
-        else:  # into a pipe goes the result alone
-            for _ in pictures if terminal else _paced(pictures, seconds):
-                pass
-    elif out.suffix.lower() == ".mp4":
+    if out is not None and out.suffix.lower() == ".mp4":
         _write_mp4(pictures, out, 1.0 / seconds)
-    else:
+    elif out is not None:
         _write_images(pictures, out, seconds, match)
-    return match.score, match.steps
+    elif in_terminal and not sys.stdout.isatty():
+        for _ in pictures:  # into a pipe goes the result alone
+            pass
+    else:
+        show = terminal.show if in_terminal else window.show
+        show(_paced(pictures, seconds), lambda: f"agent {match.score[0]}   opponent {match.score[1]}")
+    return match
 
 
 def _paced(pictures: Iterator[Picture], seconds: float) -> Iterator[Picture]:

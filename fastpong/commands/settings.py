@@ -35,7 +35,7 @@ def allowed(name: str) -> str:
     if choices:
         return ", ".join(choices)
     low, high = _bound(meta["low"]), _bound(meta["high"])
-    return f"{low} … {high}" if math.isfinite(meta["high"]) else f"≥ {low}"
+    return f"{low} … {high}" if math.isfinite(meta["high"]) else f"{low} or more"
 
 
 def _bound(value: float) -> str:

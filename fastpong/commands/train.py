@@ -33,10 +33,6 @@ def run(
     texts, and these before `config_file`. `show` is one of `fastpong.training.progress.KINDS`. The rest is as for
     `fastpong.training.loop.train`.
     """
-    if limits.steps is not None and limits.steps < 1:
-        raise UsageError(f"--steps must be 1 or more, not {limits.steps}")
-    if limits.minutes is not None and not limits.minutes > 0:
-        raise UsageError(f"--minutes must be more than 0, not {limits.minutes}")
     if show is not None and show not in KINDS:
         raise UsageError(f"--progress is one of {', '.join(KINDS)}, not '{show}'")
     comm = connect(mpi)
@@ -76,7 +72,7 @@ def _train(
 ) -> Result:  # fmt: skip
     past = read_metrics(folder.metrics) if resume and folder.metrics.exists() else []
     title = f"fastpong {__version__} · preset {config.preset} · run {folder.path}"
-    progress = make_progress(show, title, past) if comm.rank == 0 else Progress()
+    progress = make_progress(show, title, past, config.preset) if comm.rank == 0 else Progress()
     try:
         return train(config, folder, progress, comm=comm, workers=workers, resume=resume, limits=limits)
     except FastpongError as error:

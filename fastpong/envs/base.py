@@ -65,13 +65,13 @@ class Envs(Protocol):
 
 
 class LocalEnv:
-    """One env in this process, with a run's rules; `window`: the emulator shows the game in a window. See `Envs`."""
+    """One env in this process, with a run's rules. See `Envs`."""
 
     env_count, env_offset = 1, 0
 
-    def __init__(self, config: Config, window: bool = False):
+    def __init__(self, config: Config):
         rules = config.seed, config.frame_skip, config.repeat_action_probability, config.num_actions
-        self.emulators = Emulators([0], *rules, window=window)
+        self.emulators = Emulators([0], *rules)
         self.groups, self.rows = [np.zeros(1, np.int64)], np.zeros(1, np.int64)
         self.rotation: AbstractContextManager[None, None] = nullcontext()
         arrays, _ = self.emulators.reset()

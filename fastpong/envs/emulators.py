@@ -72,8 +72,6 @@ class Emulators(gymnasium.Env[Any, Any]):
         Size of the observation, if it has to be larger than the number of envs.
     splits : sequence of int
         Where the envs are cut into groups, which can be stepped separately with `step_group`.
-    window : bool
-        Let the emulator show the game in a window; for a single env.
     """
 
     metadata = {"render_modes": []}
@@ -87,10 +85,9 @@ class Emulators(gymnasium.Env[Any, Any]):
         num_actions: int = 2,
         rows: int | None = None,
         splits: Sequence[int] = (),
-        window: bool = False,
     ):
         self.env_ids = np.asarray(env_ids, np.int64)
-        self.seed, self.frame_skip, self.window = seed, frame_skip, window
+        self.seed, self.frame_skip = seed, frame_skip
         self.repeat_action_probability = repeat_action_probability
         self.rows = len(self.env_ids) if rows is None else rows
         self.observation_space = observation_space(self.rows)
@@ -200,7 +197,7 @@ class Emulators(gymnasium.Env[Any, Any]):
         if self._pool is None:
             if not self.arrays:
                 self.bind({k: np.zeros(v.shape, v.dtype) for k, v in observation_space(self.rows).items()})
-            self._pool = EmulatorPool(len(self.env_ids), self.window)
+            self._pool = EmulatorPool(len(self.env_ids))
         return self._pool
 
     def _next_repeats(self, group: int) -> list[int]:

@@ -21,12 +21,11 @@ class FirstState(NamedTuple):
 class EmulatorPool:
     """The emulators of `count` envs: at first one, on which the envs take turns; `grow` gives one more env its own.
 
-    Creating an emulator takes 80 ms, in which ALE fills a colour table, and exchanging states 0.1 ms. With `window` the
-    emulator shows the game in a window; that is for a single env.
+    Creating an emulator takes 80 ms, in which ALE fills a colour table, and exchanging states 0.1 ms.
     """
 
-    def __init__(self, count: int, window: bool):
-        self._shared = new_emulator(window)
+    def __init__(self, count: int):
+        self._shared = new_emulator()
         self._shared.reset_game()
         self.own: list[ALEInterface | None] = [None] * count if count > 1 else [self._shared]
         self._states: list[ALEState | None] = [None] * count  # of the envs that take turns
@@ -67,11 +66,10 @@ class EmulatorPool:
                 break
 
 
-def new_emulator(window: bool = False) -> ALEInterface:
+def new_emulator() -> ALEInterface:
     """Return a Pong that steps single frames without noise of its own; it still has to be reset."""
     ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     emulator = ALEInterface()
-    emulator.setBool("display_screen", window)
     emulator.setInt("random_seed", 0)  # unused without sticky actions
     emulator.setInt("frame_skip", 1)
     emulator.setFloat("repeat_action_probability", 0.0)

@@ -20,6 +20,7 @@ class Learner(Protocol):
     updates: int  # steps of the optimiser so far
     statistics: dict[str, float | str | None]  # of the last batch, by the names of the metrics
     synchronise_every: int  # steps of all envs after which ranks synchronise their episode statistics
+    log_each_batch: bool  # a line of metrics for each batch, besides one every `log_interval` steps
 
     def due(self, rollout: Rollout, stats: EpisodeStats) -> bool:
         """Whether there is enough to learn from; the same on all ranks."""

@@ -41,6 +41,7 @@ class PPO:
     """
 
     synchronise_every = 16
+    log_each_batch = False
     SLOW_KERNELS = (update.epoch_half,)
 
     def __init__(self, config: Config, policy: ConvPolicy, comm: Communicator, envs: range):

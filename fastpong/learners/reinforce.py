@@ -94,9 +94,12 @@ class Reinforce:
         self.updates = 0
         self.statistics: dict[str, float | str | None] = {}
         self.windows = Windows(config) if config.window_seconds else None
+        self.log_each_batch = bool(config.window_seconds) or config.batch_unit == "game"
+        self._began: float | None = None  # when the first step of the batch was taken
 
     def due(self, rollout: Rollout, stats: EpisodeStats) -> bool:
         """Whether enough games have ended, or the window is over by the clock of rank 0."""
+        self._began = self._began or time.perf_counter()
         if self.windows:
             return bool(self._comm.broadcast(self.windows.is_over(stats.won + stats.lost)))
         return stats.batch_games >= self.config.batch_games
@@ -113,8 +116,12 @@ class Reinforce:
         if self.windows:
             self._gradient /= c.num_envs
             self.statistics |= self.windows.add(stats.net_points)
+        elif self.log_each_batch:
+            now = time.perf_counter()
+            self.statistics |= {"batch_games": stats.batch_games, "batch_s": round(now - (self._began or now), 3)}
         optimiser.rmsprop(self.policy.weights.flat, self._gradient, self._cache, c.learning_rate, DECAY, EPSILON)
         self.updates += 1
+        self._began = None
         rollout.release(batch.ends)
         stats.begin_batch()
 

@@ -16,6 +16,14 @@ LAYOUT: Layout = {"counts": None, "running": None, "recent": None, "score": 0, "
 """Of the arrays of a state, see `fastpong.parallel.sharding`."""
 
 
+class Point(NamedTuple):
+    """A finished point."""
+
+    steps: int  # of the run, when it ended
+    env: int  # global index
+    reward: int  # won minus lost in that step: 1 or −1, unless a step has very many frames
+
+
 class Game(NamedTuple):
     """A finished game."""
 
@@ -30,7 +38,8 @@ class EpisodeStats:
 
     `num_envs` counts the envs of all ranks, `envs` are those of this one (all by default). `steps` counts all steps so
     far; as of the last `synchronise`, `games` counts finished games, `batch_games` those since the last `begin_batch`,
-    and `net_points` points won minus points lost. `running_reward` is the mean that the reference programs report, with
+    and `net_points` points won minus points lost; `new_points` and `new_games` are those that it has counted, in order,
+    each game with the running reward after it. `running_reward` is the mean that the reference programs report, with
     `decay` per game; it starts with the first game's score (None before).
     """
 
@@ -43,8 +52,10 @@ class EpisodeStats:
         self._recent: deque[tuple[int, int]] = deque(maxlen=RECENT)  # (score, length) of a game
         self._score = np.zeros(len(envs), np.int64)
         self._taken, self._begun = 0, np.zeros(len(envs), np.int64)  # steps of each env, and those before its game
+        self._points: list[Point] = []
         self._finished: list[Game] = []
-        self._new_won = self._new_lost = 0
+        self.new_points: list[Point] = []
+        self.new_games: list[tuple[Game, float]] = []
 
     def add(self, rewards: I8, ended: I8) -> None:
         """Count one step of every env of this rank: `rewards` and `ended` are int8 (envs,)."""
@@ -52,8 +63,8 @@ class EpisodeStats:
         self._taken += 1
         if rewards.any():
             self._score += rewards
-            self._new_won += int(np.maximum(rewards, 0).sum())
-            self._new_lost -= int(np.minimum(rewards, 0).sum())
+            for env in np.flatnonzero(rewards).tolist():
+                self._points.append(Point(self.steps, self._offset + env, int(rewards[env])))
         if ended.any():
             for env in np.flatnonzero(ended).tolist():
                 length = self._taken - int(self._begun[env])
@@ -61,21 +72,27 @@ class EpisodeStats:
                 self._score[env], self._begun[env] = 0, self._taken
 
     def take_finished(self) -> list[Game]:
-        """Return this rank's games that have ended since the last `synchronise` or `take_finished`, in order."""
-        finished, self._finished = self._finished, []
+        """Return this rank's games that have ended since the last `synchronise` or `take_finished`, in order.
+
+        They, and the points since then, are not counted any more.
+        """
+        finished, self._finished, self._points = self._finished, [], []
         return finished
 
     def synchronise(self, comm: Communicator | None = None) -> None:
         """Count what has happened on all ranks since the last time, in the order of steps and envs."""
-        news = (comm or Serial()).allgather((self.take_finished(), self._new_won, self._new_lost))
-        self._new_won, self._new_lost = 0, 0
-        self.won += sum(won for _, won, _ in news)
-        self.lost += sum(lost for _, _, lost in news)
-        self.net_points += sum(won - lost for _, won, lost in news)
-        for _, _, score, length in sorted(game for games, _, _ in news for game in games):
-            self._recent.append((score, length))
+        news = (comm or Serial()).allgather((self._points, self.take_finished()))
+        self.new_points = sorted(point for points, _ in news for point in points)
+        self.won += sum(max(point.reward, 0) for point in self.new_points)
+        self.lost += sum(max(-point.reward, 0) for point in self.new_points)
+        self.net_points += sum(point.reward for point in self.new_points)
+        self.new_games = []
+        for game in sorted(game for _, games in news for game in games):
+            self._recent.append((game.score, game.length))
             before = self.running_reward
-            self.running_reward = score if before is None else self._decay * before + (1 - self._decay) * score
+            after = game.score if before is None else self._decay * before + (1 - self._decay) * game.score
+            self.running_reward = after
+            self.new_games.append((game, after))
             self.games += 1
             self.batch_games += 1
 
@@ -106,7 +123,7 @@ class EpisodeStats:
 
     def state(self) -> Arrays:
         """Everything, as arrays by name, after a `synchronise`; see `LAYOUT`."""
-        assert not self._finished and not self._new_won and not self._new_lost, "synchronise comes first"
+        assert not self._finished and not self._points, "synchronise comes first"
         running = np.nan if self.running_reward is None else self.running_reward
         counts = [self.steps, self.games, self.batch_games, self.won, self.lost, self.net_points]
         return {

@@ -45,6 +45,11 @@ class Evaluation:
         return {name: value for name, value in asdict(self).items() if name != "scores"}
 
 
+def evaluation_config(config: Config, num_envs: int, seed: int) -> Config:
+    """Return the settings of an evaluation with so many envs; `seed` keys noise that no training run has."""
+    return changed(config, {"num_envs": num_envs, "seed": stream_key(seed, EVALUATION) >> 1})
+
+
 def evaluate(
     config: Config, weights: Arrays, games: int, seed: int, workers: int | None = None, greedy: bool = True,
     tell: Callable[[int], object] = lambda done: None,
@@ -53,11 +58,10 @@ def evaluate(
 
     Up to 64 are played side by side. Each of these envs has a fixed number of games to play, so that short ones are not
     counted more often than long ones. `config` tells how the agent was built, and the rules; `weights` are by name, see
-    `fastpong.policy`. `seed` keys sticky actions (and the agent's choices, if it is not greedy) in a stream of its own,
-    so that no game repeats one of a training run.
+    `fastpong.policy`. `seed` keys sticky actions (and the agent's choices, if it is not greedy).
     """
     count = min(games, MAX_ENVS)
-    config = changed(config, {"num_envs": count, "seed": stream_key(seed, EVALUATION) >> 1})
+    config = evaluation_config(config, count, seed)
     quota = [len(range(env, games, count)) for env in range(count)]
     with VectorEnv.of(config, min(workers, count) if workers else workers) as envs:
         policy = make_policy(config)

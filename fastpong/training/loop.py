@@ -94,11 +94,12 @@ def train(
             learned = trainer.learn_if_due()
 
             full = trainer.stats.steps >= most
-            log_due = learned if config.window_seconds else log.is_due(config.log_interval)
+            log_due = (learned and trainer.learner.log_each_batch) or log.is_due(config.log_interval)
             if full or log_due:
                 trainer.synchronise()
             elif not trainer.synchronised:
                 continue
+            progress.played(trainer.stats)
             late = limits.minutes is not None and time.perf_counter() - limits.began >= 60 * limits.minutes
             flags = comm.allgather((late, interrupts.seen))
             reason = _why_stop(trainer.reached_target(), full, *flags)

@@ -8,7 +8,7 @@ class Metric(NamedTuple):
 
     unit: str
     meaning: str
-    only: str = ""  # the algorithm, or ppg's windows, that alone has it
+    only: str = ""  # the algorithm, or the preset, that alone has it
 
 
 METRICS = {
@@ -30,6 +30,8 @@ METRICS = {
     "learning_rate": Metric("", "step size of the optimiser for the last batch"),
     "gamma": Metric("", "discount factor per step for the last batch", "ppo"),
     "entropy_coef": Metric("", "coefficient of the entropy bonus for the last batch", "ppo"),
+    "batch_games": Metric("games", "games of the last batch", "ray"),
+    "batch_s": Metric("s", "wall-clock time that its steps took", "ray"),
     "window_reward": Metric("points", "points won minus lost in the last window, per env", "ppg"),
     "per_kup": Metric("points", "reward gained per 1000 updates, over the last 100 windows", "ppg"),
     "world_size": Metric("ranks", "ranks that train together"),

@@ -10,6 +10,8 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.text import Text
 
+from fastpong.rollout.episode_stats import EpisodeStats
+
 
 class Progress:
     """Where training shows how far it is; this one is silent, for all ranks but the first."""
@@ -20,6 +22,9 @@ class Progress:
     def metrics(self, line: Mapping[str, Any]) -> None:
         """Show a line of ``metrics.jsonl``."""
 
+    def played(self, stats: EpisodeStats) -> None:
+        """Tell of the points and games that the last `EpisodeStats.synchronise` counted."""
+
     def close(self) -> None:
         """Leave the terminal as it was."""
 
@@ -27,16 +32,18 @@ class Progress:
 KINDS = ("live", "lines", "none")
 
 
-def make_progress(kind: str | None, title: str, past: Sequence[Mapping[str, Any]] = ()) -> Progress:
+def make_progress(kind: str | None, title: str, past: Sequence[Mapping[str, Any]] = (), preset: str = "") -> Progress:
     """Return a display of one of `KINDS`; None: live in a terminal that can redraw, else lines.
 
-    `past` holds the metrics of a resumed run.
+    `past` holds the metrics of a resumed run. Lines of `preset` ``karpathy`` have those of its program among them.
     """
     if kind is None:
         kind = "live" if sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb" else "lines"
     if kind == "live":
         return LiveProgress(Console(stderr=True), title, past)
-    return PlainProgress(title) if kind == "lines" else Progress()
+    if kind == "none":
+        return Progress()
+    return PointProgress(title) if preset == "karpathy" else PlainProgress(title)
 
 
 def clock(seconds: float) -> str:
@@ -46,9 +53,18 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-def describe(line: Mapping[str, Any]) -> str:
-    """One line of metrics in words; with windows, in those of ppg-pong."""
-    if "window_reward" in line:
+def describe(line: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> str:
+    """One line of metrics in words; of a batch in those of its program, for presets ``ray`` and ``ppg``.
+
+    `before` is the line before it: if that one is of the same batch, this one is told as other presets do.
+    """
+    new_batch = not before or before["updates"] != line["updates"]
+    if new_batch and "batch_games" in line:
+        return (
+            f"Batch {line['updates']} computed {line['batch_games']} rollouts in {line['batch_s']:.1f} seconds, "
+            f"running mean is {line['running_reward']:.4f}"
+        )
+    if new_batch and "window_reward" in line:
         return (
             f"{line['wall_s']:6.0f}, {line['steps']:010d} steps @ {line['steps_per_s']:6.0f}/s: "
             f"{line['window_reward']:5.1f} | {line['running_reward']:8.4f} @ {line['learning_rate']:.1e} lr, "
@@ -66,6 +82,7 @@ class PlainProgress(Progress):
     """Lines of text."""
 
     def __init__(self, title: str):
+        self._before: Mapping[str, Any] | None = None
         self.note(title)
 
     def note(self, text: str) -> None:
@@ -74,42 +91,76 @@ class PlainProgress(Progress):
 
     def metrics(self, line: Mapping[str, Any]) -> None:
         """Print a line of metrics."""
-        self.note(describe(line))
+        self.note(describe(line, self._before))
+        self._before = line
+
+
+class PointProgress(PlainProgress):
+    """Lines of text, and among them those of the program of preset ``karpathy``, for each point and each game."""
+
+    def played(self, stats: EpisodeStats) -> None:
+        """Print them in order; the number is that of the games so far, of all envs."""
+        number = stats.games - len(stats.new_games)
+        events = sorted(
+            [(game.steps, game.env, 0, game.score, running) for game, running in stats.new_games]
+            + [(point.steps, point.env, 1, point.reward, 0.0) for point in stats.new_points]
+        )
+        for _, _, is_point, reward, running in events:
+            if is_point:
+                self.note(f"ep {number}: game finished, reward: {reward}{' !!!!!!!!' if reward > 0 else ''}")
+            else:
+                number += 1
+                self.note(f"resetting env. episode reward total was {reward}. running mean: {running:.4f}")
 
 
 class LiveProgress(Progress):
-    """A panel with the learning curve, redrawn in place."""
+    """A panel with the learning curve, redrawn in place, and on a clean screen when the terminal has another size."""
 
     def __init__(self, console: Console, title: str, past: Sequence[Mapping[str, Any]] = ()):
         self._title = title
         self._console = console
         self._note = ""
         self._lines = list(past)
-        self._live = Live(self._panel(), console=console, refresh_per_second=4, transient=False)
+        self._size = console.size
+        self._panel = self._draw()
+        self._live = Live(get_renderable=self._in_size, console=console, refresh_per_second=4)
         self._live.start()
 
     def note(self, text: str) -> None:
         """Show a remark under the curve until the next one."""
         self._note = text
-        self._live.update(self._panel(), refresh=True)
+        self._redraw()
 
     def metrics(self, line: Mapping[str, Any]) -> None:
         """Add a point to the curve."""
         self._lines.append(line)
         self._note = ""
-        self._live.update(self._panel(), refresh=True)
+        self._redraw()
 
     def close(self) -> None:
         """Stop redrawing; the last picture stays."""
         self._live.stop()
 
-    def _panel(self) -> Panel:
+    def _redraw(self) -> None:
+        self._panel = self._draw()
+        self._live.refresh()
+
+    def _in_size(self) -> Panel:
+        """Return the panel in the present size of the terminal; the display asks for it four times a second."""
+        if self._console.size != self._size:
+            self._size = self._console.size
+            self._console.clear()  # lines that the terminal has wrapped anew
+            self._panel = self._draw()
+        return self._panel
+
+    def _draw(self) -> Panel:
         width = max(20, min(self._console.width, 100) - 4)
+        height = max(3, min(self._console.height - 6, 10))
         parts: list[Text] = []
         if self._lines:
-            parts.append(Text(describe(self._lines[-1]), style="bold"))
+            parts.append(Text(describe(*reversed(self._lines[-2:])), style="bold"))
             points = [(line["steps"], line["score"]) for line in self._lines if line["score"] is not None]
-            parts += [Text(row, style="green", no_wrap=True) for row in curve(points, width, 10)]
+            parts += [Text(row, style="green", no_wrap=True) for row in curve(points, width, height)]
         if self._note:
             parts.append(Text(self._note, style="yellow"))
         return Panel(Group(*parts), title=self._title, title_align="left", width=width + 4)

@@ -101,9 +101,10 @@ class Trainer(Actor):
             self.synchronise()
 
     def synchronise(self) -> None:
-        """Exchange the statistics of finished games with the other ranks."""
-        self.stats.synchronise(self.comm)
-        self._synchronised_at = self.steps_taken
+        """Exchange the statistics of finished games with the other ranks, once a step."""
+        if not self.synchronised:
+            self.stats.synchronise(self.comm)
+            self._synchronised_at = self.steps_taken
 
     @property
     def synchronised(self) -> bool:

@@ -1,4 +1,5 @@
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -6,35 +7,77 @@ import numpy.typing as npt
 import pytest
 from PIL import Image
 
+from fastpong.arrays import U8
+from fastpong.commands import window
+from fastpong.commands.agent import Agent
 from fastpong.commands.play import Match, play
 from fastpong.config import make_config
 from fastpong.errors import FastpongError, UsageError
 from fastpong.policy import make_policy
 from fastpong.training.checkpoint import save
+from fastpong.training.evaluate import evaluate
 
 
 @pytest.fixture
-def agent(tmp_path: Path) -> Path:
+def agent(tmp_path: Path) -> Agent:
     config = make_config("karpathy", {"hidden_units": 8, "num_envs": 4})
     weights = make_policy(config).weights.arrays
     path = tmp_path / "best.npz"
     save(path, {f"policy.{name}": array for name, array in weights.items()}, {"config": dataclasses.asdict(config)})
-    return path
+    return Agent.load(path, None, 3, True)
 
 
-def test_a_whole_game_has_a_winner(agent: Path) -> None:
-    match = Match(agent, seed=3, sticky=0.25)
+def test_a_whole_game_has_a_winner(agent: Agent) -> None:
+    match = Match(agent)
     pictures = list(match.pictures())
     assert max(match.score) == 21
     assert len(pictures) == match.steps - 1
-    again = Match(agent, seed=3, sticky=0.25)
+    again = Match(agent)
     assert sum(1 for _ in again.pictures()) == len(pictures) and again.score == match.score
 
 
-def test_a_film_shows_the_game(agent: Path, tmp_path: Path) -> None:
-    score, steps = play(agent, out=tmp_path / "game.gif", seed=3, max_steps=150)
-    assert steps == 150 and sum(score) >= 1
-    expected = list(Match(agent, seed=3, sticky=0.25).pictures(150))
+@pytest.mark.parametrize("sample", [False, True])
+def test_the_game_is_the_first_one_that_eval_plays(agent: Agent, sample: bool) -> None:
+    agent = dataclasses.replace(agent, sample=sample)
+    match = Match(agent)
+    assert len(list(match.pictures())) == match.steps - 1
+    result = evaluate(agent.config, agent.weights, 3, agent.seed, workers=2, greedy=not sample)
+    assert match.score[0] - match.score[1] == result.scores[0]
+
+
+@pytest.mark.parametrize("end", ["close", "q", "escape", "ctrl-C"])
+def test_a_window_shows_pictures_until_it_is_closed(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SDL's own driver without a screen: what it draws and its events are real."""
+    import pygame
+
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    seen = []
+
+    def pictures() -> Iterator[U8]:
+        for shade in (40, 80, 120, 160):
+            if shade > 40:
+                drawn = pygame.display.get_surface()
+                assert drawn is not None
+                seen.append(drawn.get_at((400, 300))[0])
+            if shade == 120:
+                if end == "ctrl-C":
+                    raise KeyboardInterrupt
+                key = {"q": pygame.K_q, "escape": pygame.K_ESCAPE}.get(end)
+                for event in (pygame.K_SPACE, pygame.K_SPACE):  # a pause, and on
+                    pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=event))
+                last = pygame.event.Event(pygame.KEYDOWN, key=key) if key else pygame.event.Event(pygame.QUIT)
+                pygame.event.post(last)
+            yield np.full((210, 160, 3), shade, np.uint8)
+
+    window.show(pictures(), lambda: "status")
+    assert seen == [40, 80]
+    assert not pygame.display.get_init()
+
+
+def test_a_film_shows_the_game(agent: Agent, tmp_path: Path) -> None:
+    match = play(agent, tmp_path / "game.gif", max_steps=150)
+    assert match.steps == 150 and sum(match.score) >= 1
+    expected = list(Match(agent).pictures(150))
     with Image.open(tmp_path / "game.gif") as film:
         assert film.size == (320, 420)
         total = 0
@@ -48,22 +91,22 @@ def test_a_film_shows_the_game(agent: Path, tmp_path: Path) -> None:
         np.testing.assert_array_equal(seen, expected[-1])
 
 
-def test_a_sheet_of_pictures(agent: Path, tmp_path: Path) -> None:
+def test_a_sheet_of_pictures(agent: Agent, tmp_path: Path) -> None:
     play(agent, out=tmp_path / "sheet.png", max_steps=30)
     with Image.open(tmp_path / "sheet.png") as sheet:
         assert sheet.size == (4 * 168 + 8, 3 * 234 + 8)
 
 
-def test_wrong_usage(agent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_usage(agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     with pytest.raises(UsageError, match="no display"):
         play(agent)
     with pytest.raises(UsageError, match="choose one"):
-        play(agent, out=tmp_path / "x.gif", terminal=True)
+        play(agent, out=tmp_path / "x.gif", in_terminal=True)
     with pytest.raises(UsageError, match=".gif, .mp4 or .png"):
         play(agent, out=tmp_path / "x.avi")
     with pytest.raises(UsageError, match="there is no folder"):
         play(agent, out=tmp_path / "no" / "x.gif")
     with pytest.raises(FastpongError, match="there is no checkpoint"):
-        play(tmp_path / "missing.npz", terminal=True)
+        Agent.load(tmp_path / "missing.npz", None, 0, False)

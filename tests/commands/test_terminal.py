@@ -1,60 +1,17 @@
 """A game in a real pseudo-terminal: what is drawn, which keys end it, and what is left behind."""
 
-import fcntl
-import os
-import pty
 import select
 import signal
-import struct
-import subprocess
-import sys
-import termios
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from fastpong.commands.terminal import half_blocks
-from tests.support.commands import fastpong, one_line
+from tests.support.commands import fastpong
+from tests.support.terminal import Terminal
 
 LEAVE = b"\x1b[?25h\x1b[?1049l"
-
-
-class Terminal:
-    """A command in a pseudo-terminal of its own."""
-
-    def __init__(self, *arguments: str, columns: int = 80, lines: int = 24):
-        self.side, other = pty.openpty()
-        self.resize(columns, lines)
-        command = [sys.executable, "-m", "fastpong", *arguments]
-        # These, where they are set, hide the size of the terminal.
-        sizeless = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-        self.process = subprocess.Popen(
-            command, stdin=other, stdout=other, stderr=other, start_new_session=True, env=sizeless
-        )
-        os.close(other)
-        self.seen = b""
-
-    def resize(self, columns: int, lines: int) -> None:
-        fcntl.ioctl(self.side, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-
-    def read(self, until: bytes = b"", seconds: float = 90.0) -> bytes:
-        """Read on until something new has come, or all of it."""
-        begin, end = len(self.seen), time.monotonic() + seconds
-        while time.monotonic() < end:
-            if not select.select([self.side], [], [], 0.1)[0]:
-                continue
-            try:
-                self.seen += os.read(self.side, 65536)
-            except OSError:  # the other side is closed
-                return self.seen[begin:]
-            if until and until in self.seen[begin:]:
-                return self.seen[begin:]
-        raise AssertionError(f"no {until!r} in {self.seen[-400:]!r}")
-
-    def press(self, keys: bytes) -> None:
-        os.write(self.side, keys)
 
 
 def game(columns: int = 80, lines: int = 24) -> Terminal:
@@ -94,7 +51,9 @@ def test_space_pauses_and_a_new_size_begins_with_a_clean_screen() -> None:
 
 def test_into_a_pipe_goes_the_result_alone(tmp_path: Path) -> None:
     done = fastpong("play", "--terminal", "--steps", "3", cwd=tmp_path)
-    assert done.returncode == 0 and one_line(done.stdout) == "agent 0, opponent 0, after 3 steps"
+    assert done.returncode == 0 and done.stdout.splitlines() == [
+        "agent 0, opponent 0, after 3 steps", "the shipped agent, greedy actions, sticky 0.25, seed 0",
+    ]  # fmt: skip
 
 
 def test_half_blocks_show_ball_and_paddles() -> None:

@@ -15,7 +15,7 @@ def step(pool: EmulatorPool, i: int, action: Action, frames: int) -> None:
 
 
 def test_envs_take_turns_until_each_has_an_emulator() -> None:
-    pool = EmulatorPool(3, window=False)
+    pool = EmulatorPool(3)
     for i in range(3):
         pool.restore(i, pool.first.state)
     for i, action in enumerate((Action.RIGHT, Action.LEFT, Action.NOOP)):
@@ -30,7 +30,7 @@ def test_envs_take_turns_until_each_has_an_emulator() -> None:
 
 
 def test_a_single_env_has_the_first_emulator_to_itself() -> None:
-    pool = EmulatorPool(1, window=False)
+    pool = EmulatorPool(1)
     emulator = pool.own[0]
     assert emulator is not None
     step(pool, 0, Action.LEFT, 50)
@@ -41,7 +41,7 @@ def test_a_single_env_has_the_first_emulator_to_itself() -> None:
 
 
 def test_a_saved_state_goes_on_in_any_emulator_of_any_pool() -> None:
-    pool, other = EmulatorPool(2, window=False), EmulatorPool(1, window=False)
+    pool, other = EmulatorPool(2), EmulatorPool(1)
     for i in range(2):
         pool.restore(i, pool.first.state)
     step(pool, 1, Action.RIGHT, 200)

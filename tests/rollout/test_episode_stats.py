@@ -70,9 +70,10 @@ def test_any_course_of_games(data: st.DataObject, offset: int) -> None:
     """Against a plain loop over the whole history of each env."""
     envs = data.draw(st.integers(1, 4))
     steps = data.draw(st.lists(st.lists(outcomes, min_size=envs, max_size=envs), max_size=12))
-    stats = EpisodeStats(10, 0.9, range(offset, offset + envs))
+    stats, counted = (EpisodeStats(10, 0.9, range(offset, offset + envs)) for _ in range(2))
     for step in steps:
-        add(stats, [reward for reward, _ in step], [ended for _, ended in step])
+        for one in (stats, counted):
+            add(one, [reward for reward, _ in step], [ended for _, ended in step])
     finished = []
     for env in range(envs):
         score = length = 0
@@ -83,13 +84,21 @@ def test_any_course_of_games(data: st.DataObject, offset: int) -> None:
                 score = length = 0
     rewards = [reward for step in steps for reward, _ in step]
     assert stats.steps == 10 * len(steps)
+    counted.synchronise()
+    assert counted.won == sum(reward for reward in rewards if reward > 0)
+    assert counted.lost == -sum(reward for reward in rewards if reward < 0)
+    assert counted.net_points == sum(rewards) == sum(point.reward for point in counted.new_points)
+    assert [(point.steps, point.env - offset) for point in counted.new_points] == [
+        (10 * (t + 1), env) for t, step in enumerate(steps) for env in range(envs) if step[env][0]
+    ]
+    assert [game for game, _ in counted.new_games] == sorted(finished)
+    assert not finished or counted.new_games[-1][1] == counted.running_reward
+    counted.synchronise()
+    assert not counted.new_points and not counted.new_games
     assert stats.take_finished() == sorted(finished)
     assert stats.take_finished() == []
     stats.synchronise()
-    assert stats.won == sum(reward for reward in rewards if reward > 0)
-    assert stats.lost == -sum(reward for reward in rewards if reward < 0)
-    assert stats.net_points == sum(rewards)
-    assert stats.games == 0  # they were taken
+    assert (stats.won, stats.lost, stats.games, stats.new_points) == (0, 0, 0, [])  # they were taken
 
 
 @given(st.lists(st.lists(outcomes, min_size=5, max_size=5), max_size=30), st.integers(1, 4))

@@ -11,10 +11,10 @@ from fastpong.training.run_folder import read_metrics
 from fastpong.training.trainer import Trainer
 from tests.support.trainings import run, small
 
-STEPS = {"fast": 2400, "late": 2400, "karpathy": 6000, "ppg": 6000}
+STEPS = {"fast": 2400, "late": 2400, "karpathy": 6000, "ray": 6000, "ppg": 6000}
 """Steps of runs in which each of these learners learns from a batch or more."""
 
-GROUPS = {"fast": {"", "ppo"}, "late": {"", "ppo"}, "karpathy": {""}, "ppg": {"", "ppg"}}
+GROUPS = {"fast": {"", "ppo"}, "late": {"", "ppo"}, "karpathy": {""}, "ray": {"", "ray"}, "ppg": {"", "ppg"}}
 """Of which of the runs that `Metric.only` names each has the keys."""
 
 
@@ -69,5 +69,5 @@ def test_every_value_is_a_number_but_the_phase(lines: Mapping[str, list[dict[str
 
 def test_every_metric_has_a_unit_and_a_meaning() -> None:
     for key, metric in METRICS.items():
-        assert len(metric.meaning) > 10 and metric.only in ("", "ppo", "ppg")
+        assert len(metric.meaning) > 10 and metric.only in ("", "ppo", "ray", "ppg")
         assert metric.unit or key in ("phase", "learning_rate", "gamma", "entropy_coef"), key

@@ -1,12 +1,23 @@
 import io
 import sys
+from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
+from fastpong.rollout.episode_stats import EpisodeStats
 from fastpong.training.progress import LiveProgress, PlainProgress, Progress, clock, curve, describe, make_progress
 
-LINE = {"wall_s": 83.4, "steps": 1280000, "steps_per_s": 8251.4, "games": 1034, "score": -19.83, "point_rate": 0.081}
+LINE: dict[str, Any] = {
+    "updates": 1,
+    "wall_s": 83.4,
+    "steps": 1280000,
+    "steps_per_s": 8251.4,
+    "games": 1034,
+    "score": -19.83,
+    "point_rate": 0.081,
+}
 
 
 def test_numbers_in_words() -> None:
@@ -55,6 +66,31 @@ def test_a_display_is_live_only_where_it_can_be(monkeypatch: pytest.MonkeyPatch)
         progress.close()
         assert isinstance(progress, kind)
     assert type(make_progress("none", "title")) is Progress and type(make_progress("lines", "title")) is PlainProgress
+
+
+def test_a_batch_of_games_is_told_in_the_words_of_rays_example() -> None:
+    batch = {"updates": 3, "batch_games": 10, "batch_s": 8.94, "running_reward": -20.41}
+    said = "Batch 3 computed 10 rollouts in 8.9 seconds, running mean is -20.4100"
+    assert describe({**LINE, **batch}) == said == describe({**LINE, **batch}, {**LINE, **batch, "updates": 2})
+    assert "1,280,000 steps" in describe({**LINE, **batch}, {**LINE, **batch})  # no batch lies between the two
+
+
+def test_points_and_games_are_told_in_the_words_of_karpathys_program(capsys: pytest.CaptureFixture[str]) -> None:
+    progress, stats = make_progress("lines", "title", preset="karpathy"), EpisodeStats(2, 0.5)
+    progress.played(stats)
+    for rewards, ended in (([-1, 0], [0, 0]), ([0, 1], [0, 1]), ([-1, -1], [1, 1])):
+        stats.add(np.array(rewards, np.int8), np.array(ended, np.int8))
+    stats.synchronise()
+    progress.played(stats)
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        "ep 0: game finished, reward: -1",
+        "resetting env. episode reward total was 1. running mean: 1.0000",
+        "ep 1: game finished, reward: 1 !!!!!!!!",
+        "resetting env. episode reward total was -2. running mean: -0.5000",
+        "ep 2: game finished, reward: -1",
+        "resetting env. episode reward total was -1. running mean: -0.7500",
+        "ep 3: game finished, reward: -1",
+    ]
 
 
 def test_windows_are_told_in_the_words_of_ppg_pong() -> None:

@@ -1,0 +1,64 @@
+"""A game in a window, with the keys of the terminal's."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fastpong.arrays import U8
+from fastpong.errors import FastpongError, UsageError
+
+_SIZE = (840, 630)
+"""Of a new window, in pixels: the proportions of a television's screen."""
+
+_DRIVERS = {"WAYLAND_DISPLAY": "wayland", "DISPLAY": "x11"}
+"""SDL's drivers, and the variable that says that there is such a display."""
+
+
+def show(pictures: Iterator[U8], status: Callable[[], str]) -> None:
+    """Draw pictures uint8 (210, 160, 3) in a window, with a title, until they end or somebody ends them.
+
+    That is closing the window, q, Esc or ctrl-C; space pauses. Raises `UsageError` if there is no display, and
+    `FastpongError` without pygame.
+    """
+    if sys.platform == "linux" and "SDL_VIDEODRIVER" not in os.environ:
+        drivers = [driver for name, driver in _DRIVERS.items() if os.environ.get(name)]
+        if not drivers:
+            raise UsageError("there is no display for a window: use --terminal, or --out game.gif")
+        os.environ["SDL_VIDEODRIVER"] = ",".join(drivers)  # else SDL draws where nobody sees it
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    try:
+        import pygame
+    except ImportError:
+        raise FastpongError("a window needs pygame: pip install 'fastpong[play]', or use --terminal") from None
+    try:
+        window = pygame.display.set_mode(_SIZE, pygame.RESIZABLE)
+        for picture in pictures:
+            height, width, _ = picture.shape
+            surface = pygame.image.frombuffer(picture.tobytes(), (width, height), "RGB")
+            window.blit(pygame.transform.scale(surface, window.get_size()), (0, 0))
+            pygame.display.set_caption(f"{status()}   space: pause   q: end")
+            pygame.display.flip()
+            if _asks_to_end(pygame):
+                break
+    except pygame.error as error:
+        raise UsageError(f"there is no window ({error}): use --terminal, or --out game.gif") from None
+    except KeyboardInterrupt:
+        pass
+    finally:
+        pygame.quit()
+
+
+def _asks_to_end(pygame: Any) -> bool:
+    """Look at what has happened to the window; after a pause, wait for space again."""
+    paused = False
+    while True:
+        for event in pygame.event.get():
+            pressed = event.key if event.type == pygame.KEYDOWN else None
+            if event.type == pygame.QUIT or pressed in (pygame.K_q, pygame.K_ESCAPE):
+                return True
+            paused ^= pressed == pygame.K_SPACE
+        if not paused:
+            return False
+        time.sleep(0.05)

@@ -1,0 +1,77 @@
+"""Options that several commands have, and help that tells defaults and ranges in one style.
+
+Each help text ends with ``[1 or more; default: 64]``.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from fastpong.commands.settings import allowed, number
+from fastpong.config import GROUPS, settings
+
+
+def option(
+    text: str, *names: str, default: object = None, low: float | None = None, metavar: str | None = None,
+    group: str = "Options", **more: Any,
+) -> Any:  # fmt: skip
+    """Make an option; its help says `default`, and that the value is `low` or more."""
+    facts = [f"{low:g} or more"] if low is not None else []
+    facts += [f"default: {default}"] if default is not None else []
+    told = f"{text} [{'; '.join(facts)}]" if facts else text
+    return typer.Option(*names, help=told, min=low, metavar=metavar, show_default=False, rich_help_panel=group, **more)
+
+
+def setting(name: str, flag: str, metavar: str, default: object = None, group: str = "Options", **more: Any) -> Any:
+    """Make an option for a setting: help, range and default are those of `fastpong.config`, which checks the value."""
+    one = settings()[name]
+    text = str(one.metadata["help"])
+    told = f"{text[0].upper()}{text[1:]}. [{allowed(name)}; default: {default or number(one.default)}]"
+    return typer.Option(flag, help=told, metavar=metavar, show_default=False, rich_help_panel=group, **more)
+
+
+def by_groups() -> list[str]:
+    """Return a line for each group of settings, with their names."""
+    names = {group: [name for name, one in settings().items() if one.metadata["group"] == group] for group in GROUPS}
+    return [f"[{group}] {', '.join(of_group)}" for group, of_group in names.items()]
+
+
+class Command(TyperCommand):
+    """A command whose help has its options in groups."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write a section for each group, in the order in which the options are declared."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            _, told = parameter.get_help_record(ctx) or ("", "")
+            if parameter.param_type_name == "argument":
+                group, name = "Arguments", str(parameter.metavar)
+            else:
+                group, told = (
+                    getattr(parameter, "rich_help_panel", None) or "Options",
+                    str(getattr(parameter, "help", "")),
+                )
+                name = " / ".join([", ".join(sorted(parameter.opts, key=len)), *parameter.secondary_opts])
+                name += f" {parameter.metavar}" if parameter.metavar else ""
+            groups.setdefault(group, []).append((name, told))
+        for group, records in groups.items():
+            with formatter.section(group):
+                formatter.write_dl(records)
+
+
+Checkpoint = Annotated[
+    Path | None,
+    typer.Argument(
+        help="A checkpoint, a best.npz or a run folder. [default: the shipped agent]", metavar="CHECKPOINT",
+        show_default=False,
+    ),
+]  # fmt: skip
+Workers = Annotated[int | None, option("Env subprocesses.", default="one per core", low=1, metavar="N")]
+Sticky = Annotated[float | None, setting("repeat_action_probability", "--sticky", "P", default="as trained")]
+Sample = Annotated[bool, option("Sample actions, as in training; greedy otherwise.", "--sample")]
+PlaySeed = Annotated[
+    int, option("Seed of the games, never those of training; play shows eval's first.", default=0, low=0, metavar="N")
+]
+AsJson = Annotated[bool, option("Print the result as one JSON object.", "--json")]
