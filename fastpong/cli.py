@@ -21,8 +21,14 @@ from fastpong.parallel.machine import launched
 
 F = TypeVar("F", bound=Callable[..., None])
 
+
+def _epilog(*examples: str, more: Sequence[str] = ()) -> str:
+    return "\n\n".join([*more, "Examples:", *examples])
+
+
 app = typer.Typer(
     help="Learn Atari Pong from pixels with PPO, on one ordinary computer.",
+    epilog=_epilog("fastpong train --envs 64 --minutes 10", "fastpong play --terminal"),
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
@@ -31,8 +37,8 @@ app = typer.Typer(
 
 
 def _command(name: str, *examples: str, more: Sequence[str] = ()) -> Callable[[F], F]:
-    """Make a function a command, whose help ends with these examples, and more lines."""
-    return app.command(name, cls=Command, epilog="\n\n".join(["Examples:", *examples, *more]))
+    """Make a function a command, whose help ends with more lines, and these examples."""
+    return app.command(name, cls=Command, epilog=_epilog(*examples, more=more))
 
 
 def _show_version(value: bool) -> None:
@@ -45,7 +51,7 @@ def _show_version(value: bool) -> None:
 def _common(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback when something fails.")] = False,
 ) -> None:

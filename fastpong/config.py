@@ -215,6 +215,8 @@ def changed(config: Config, changes: Mapping[str, object]) -> Config:
     for name, setting in settings().items():
         if name in changes and name not in used and getattr(new, name) != setting.default:
             raise UsageError(f"{name} is a setting of {setting.metadata['algorithm']}: it changes nothing here")
+    if new.window_seconds and "batch_games" in changes:
+        raise UsageError("batch_games changes nothing here: the clock ends a batch, see window_seconds")
     if new.hidden_units % HIDDEN_MULTIPLE[new.algorithm]:
         raise UsageError(f"with PPO, hidden_units must be a multiple of 64, not {new.hidden_units}")
     return new

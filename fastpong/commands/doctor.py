@@ -18,7 +18,7 @@ from fastpong.parallel.comm import Communicator
 from fastpong.parallel.machine import processor, usable_cores
 
 BASE = ("numpy", "numba", "llvmlite", "gymnasium", "ale-py", "typer")
-EXTRAS = ("pillow", "imageio-ffmpeg", "matplotlib", "mpi4py")
+EXTRAS = ("pillow", "pygame-ce", "imageio-ffmpeg", "matplotlib", "mpi4py")
 
 
 def examine(comm: Communicator) -> dict[str, Any]:
