@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., None])
 
 
 def _epilog(*examples: str, more: Sequence[str] = ()) -> str:
-    return "\n\n".join([*more, "Examples:", *examples])
+    return "\n\n".join([*more, "\n  ".join(["\b\nExamples:", *examples])])  # \b: these lines stay as they are
 
 
 app = typer.Typer(

@@ -73,8 +73,8 @@ def describe(line: Mapping[str, Any], before: Mapping[str, Any] | None = None) -
     score = "–" if line["score"] is None else f"{line['score']:.2f}"
     rate = "–" if line["point_rate"] is None else f"{100 * line['point_rate']:.1f} %"
     return (
-        f"{clock(line['wall_s']):>7}  {line['steps']:>11,} steps  {line['steps_per_s']:>7,.0f}/s  "
-        f"{line['games']:>6,} games  score {score:>6}  points won {rate:>6}"
+        f"{clock(line['wall_s']):>6}  {line['steps']:>10,} steps  {line['steps_per_s']:>6,.0f}/s  "
+        f"{line['games']:>5,} games  score {score:>6}  points won {rate:>6}"
     )
 
 
@@ -158,7 +158,8 @@ class LiveProgress(Progress):
         height = max(3, min(self._console.height - 6, 10))
         parts: list[Text] = []
         if self._lines:
-            parts.append(Text(describe(*reversed(self._lines[-2:])), style="bold"))
+            told = describe(*reversed(self._lines[-2:])).split()  # without what aligns lines
+            parts.append(Text(" ".join(told), style="bold"))
             points = [(line["steps"], line["score"]) for line in self._lines if line["score"] is not None]
             parts += [Text(row, style="green", no_wrap=True) for row in curve(points, width, height)]
         if self._note:

@@ -25,6 +25,7 @@ def test_numbers_in_words() -> None:
     text = describe(LINE)
     for part in ("1:23", "1,280,000 steps", "8,251/s", "1,034 games", "-19.83", "8.1 %"):
         assert part in text
+    assert len(text) <= 80  # a line of a plain terminal
     assert "score      –" in describe({**LINE, "score": None, "point_rate": None})
 
 
