@@ -33,10 +33,8 @@ def write(pictures: Iterator[U8], out: Path, seconds: float, caption: Callable[[
         else:
             _write_sheet(pictures, out, caption)
     except ModuleNotFoundError as error:
-        extra = {"PIL": "play", "imageio_ffmpeg": "video"}.get(str(error.name))
-        if extra is None:
-            raise
-        raise FastpongError(f"writing {out.suffix} needs {error.name}: pip install 'fastpong[{extra}]'") from None
+        library, extra = {"PIL": ("Pillow", "play"), "imageio_ffmpeg": ("ffmpeg", "video")}[str(error.name)]
+        raise FastpongError(f"writing {out.suffix} needs {library}: pip install 'fastpong[{extra}]'") from None
     except OSError as error:
         raise FastpongError(f"cannot write {out}: {error.strerror or error}") from None
 

@@ -22,16 +22,17 @@ def show(pictures: Iterator[U8], status: Callable[[], str]) -> None:
     That is closing the window, q, Esc or ctrl-C; space pauses. Raises `UsageError` if there is no display, and
     `FastpongError` without pygame.
     """
-    if sys.platform == "linux" and "SDL_VIDEODRIVER" not in os.environ:
-        drivers = [driver for name, driver in _DRIVERS.items() if os.environ.get(name)]
-        if not drivers:
-            raise UsageError("there is no display for a window: use --terminal, or --out game.gif")
-        os.environ["SDL_VIDEODRIVER"] = ",".join(drivers)  # else SDL draws where nobody sees it
+    drivers = [driver for name, driver in _DRIVERS.items() if os.environ.get(name)]
+    chosen = "SDL_VIDEODRIVER" in os.environ or sys.platform != "linux"
+    if not drivers and not chosen:
+        raise UsageError("there is no display for a window: use --terminal, or --out game.gif")
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     try:
         import pygame
     except ImportError:
         raise FastpongError("a window needs pygame: pip install 'fastpong[play]', or use --terminal") from None
+    if not chosen:
+        os.environ["SDL_VIDEODRIVER"] = ",".join(drivers)  # else SDL may draw where nobody sees it
     try:
         window = pygame.display.set_mode(_SIZE, pygame.RESIZABLE)
         for picture in pictures:

@@ -1,4 +1,5 @@
 import dataclasses
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -101,6 +102,22 @@ def test_a_sheet_of_pictures(agent: Agent, tmp_path: Path) -> None:
     play(agent, out=tmp_path / "sheet.png", max_steps=30)
     with Image.open(tmp_path / "sheet.png") as sheet:
         assert sheet.size == (4 * 168 + 8, 3 * 234 + 8)
+
+
+@pytest.mark.parametrize(
+    ("library", "file", "words"),
+    [("PIL", "x.gif", "Pillow.*play"), ("PIL", "x.png", "Pillow.*play"), ("imageio_ffmpeg", "x.mp4", "ffmpeg.*video")],
+)
+def test_a_missing_library_is_named(
+    library: str, file: str, words: str, agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(FastpongError, match=words):
+        play(agent, tmp_path / file)
+    monkeypatch.setenv("DISPLAY", ":9")
+    monkeypatch.setitem(sys.modules, "pygame", None)
+    with pytest.raises(FastpongError, match="pygame.*play"):
+        play(agent)
 
 
 def test_wrong_usage(agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
