@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fastpong.commands.settings import allowed, number
-from fastpong.config import GROUPS, PRESETS, settings
+from fastpong.config import GROUPS, PRESETS, names_by_group, settings
 from fastpong.training.metrics import METRICS
 
 PATH = Path(__file__).parent / "settings.md"
@@ -41,13 +41,13 @@ def text() -> str:
 
 def groups() -> Iterator[str]:
     """Yield a section for each group of settings."""
-    for group, meaning in GROUPS.items():
+    known = settings()
+    for group, names in names_by_group().items():
         rows = [
-            (f"`{name}`", f"`{number(setting.default)}`", range_of(name, setting), with_learner(setting, group))
-            for name, setting in settings().items()
-            if setting.metadata["group"] == group
+            (f"`{n}`", f"`{number(known[n].default)}`", range_of(n, known[n]), with_learner(known[n], group))
+            for n in names
         ]
-        yield f"## `[{group}]`: {meaning}\n"
+        yield f"## `[{group}]`: {GROUPS[group]}\n"
         yield table(("setting", "default", "range", "meaning"), rows)
 
 

@@ -16,8 +16,23 @@ import typer
 
 from fastpong import __version__, config
 from fastpong.errors import FastpongError, UsageError, explain
-from fastpong.options import AsJson, Checkpoint, Command, PlaySeed, Sample, Sticky, Workers, by_groups, option, setting
+from fastpong.options import (
+    AsJson,
+    Checkpoint,
+    Command,
+    Envs,
+    PlaySeed,
+    Preset,
+    Sample,
+    Sticky,
+    Workers,
+    option,
+    setting,
+)
 from fastpong.parallel.machine import launched
+
+SETTINGS = [f"[{group}] {', '.join(names)}" for group, names in config.names_by_group().items()]
+"""The settings by groups, for the help of ``train``."""
 
 F = TypeVar("F", bound=Callable[..., None])
 
@@ -61,13 +76,11 @@ def _common(
 
 @_command(
     "train", "fastpong train --envs 64 --minutes 10", "fastpong train --run runs/fast-1 --resume",
-    more=("Settings for --set (docs/settings.md, fastpong settings):", *by_groups()),
+    more=("Settings for --set (docs/settings.md, fastpong settings):", *SETTINGS),
 )  # fmt: skip
 def train(
-    preset: Annotated[
-        str | None, setting("preset", "--preset", "NAME", group="Settings", autocompletion=lambda: [*config.PRESETS])
-    ] = None,
-    envs: Annotated[int | None, setting("num_envs", "--envs", "N", group="Settings")] = None,
+    preset: Preset = None,
+    envs: Envs = None,
     seed: Annotated[int | None, setting("seed", "--seed", "N", group="Settings")] = None,
     sticky: Annotated[float | None, setting("repeat_action_probability", "--sticky", "P", group="Settings")] = None,
     batch_games: Annotated[int | None, setting("batch_games", "--batch-games", "N", group="Settings")] = None,
@@ -170,20 +183,19 @@ def evaluate(
 
 @_command("bench", "fastpong bench --envs 64", "fastpong bench --seconds 0.5 --rounds 1")
 def bench(
-    envs: Annotated[int, setting("num_envs", "--envs", "N")] = 64,
+    envs: Envs = None,
+    preset: Preset = None,
     seconds: Annotated[float, option("Length of each measurement.", default=3, low=0.1, metavar="S")] = 3.0,
     rounds: Annotated[int, option("Rounds; medians are reported.", default=5, low=1, metavar="N")] = 5,
-    preset: Annotated[
-        str, setting("preset", "--preset", "NAME", autocompletion=lambda: [*config.PRESETS])
-    ] = "fast",
     workers: Workers = None,
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Measure steps/s: emulators alone, training, other envs."""
     from fastpong.commands.bench import bench as run_bench
     from fastpong.commands.bench import table
 
-    results = run_bench(config.make_config(preset, {"num_envs": envs}), workers, seconds, rounds)
+    changes = {} if envs is None else {"num_envs": envs}
+    results = run_bench(config.make_config(preset or "fast", changes), workers, seconds, rounds)
     print(json.dumps(results) if as_json else table(results))
 
 

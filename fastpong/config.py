@@ -171,6 +171,12 @@ def settings(algorithm: str | None = None) -> dict[str, "dataclasses.Field[Any]"
     }
 
 
+def names_by_group(algorithm: str | None = None) -> dict[str, list[str]]:
+    """Names of the settings of each group, of all or of those that an algorithm uses."""
+    used = settings(algorithm)
+    return {group: [name for name, one in used.items() if one.metadata["group"] == group] for group in GROUPS}
+
+
 def _unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     near = difflib.get_close_matches(name, known, 1)
     hint = f"did you mean '{near[0]}'?" if near else f"the {kind}s are {', '.join(known)}"
@@ -212,11 +218,12 @@ def changed(config: Config, changes: Mapping[str, object]) -> Config:
     """Copy of `config` with checked changes; raises `UsageError`."""
     new = dataclasses.replace(config, **{k: check(k, v) for k, v in changes.items()})  # type: ignore[arg-type]
     used = settings(new.algorithm)
-    for name, setting in settings().items():
-        if name in changes and name not in used and getattr(new, name) != setting.default:
-            raise UsageError(f"{name} is a setting of {setting.metadata['algorithm']}: it changes nothing here")
-    if new.window_seconds and "batch_games" in changes:
-        raise UsageError("batch_games changes nothing here: the clock ends a batch, see window_seconds")
+    unused = {name: setting.metadata["algorithm"] for name, setting in settings().items() if name not in used}
+    if new.window_seconds:
+        unused["batch_games"] = "runs without window_seconds"
+    for name in unused:
+        if name in changes and getattr(new, name) != settings()[name].default:
+            raise UsageError(f"{name} is a setting of {unused[name]}: it changes nothing here")
     if new.hidden_units % HIDDEN_MULTIPLE[new.algorithm]:
         raise UsageError(f"with PPO, hidden_units must be a multiple of 64, not {new.hidden_units}")
     return new
@@ -274,10 +281,9 @@ def to_toml(config: Config, about: Mapping[str, object]) -> str:
     """Write the settings that the algorithm uses, in groups with their help, and a table ``[about]``."""
     lines = []
     used = settings(config.algorithm)
-    for group, text in GROUPS.items():
-        names = [name for name, setting in used.items() if setting.metadata["group"] == group]
+    for group, names in names_by_group(config.algorithm).items():
         if names:
-            lines += [f"[{group}]  # {text}"]
+            lines += [f"[{group}]  # {GROUPS[group]}"]
             for name in names:
                 lines += [f"# {used[name].metadata['help']}", f"{name} = {_toml(getattr(config, name))}"]
             lines += [""]

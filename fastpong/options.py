@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand
 
 from fastpong.commands.settings import allowed, number
-from fastpong.config import GROUPS, settings
+from fastpong.config import PRESETS, settings
 
 
 def option(
@@ -30,12 +30,6 @@ def setting(name: str, flag: str, metavar: str, default: object = None, group: s
     text = str(one.metadata["help"])
     told = f"{text[0].upper()}{text[1:]}. [{allowed(name)}; default: {default or number(one.default)}]"
     return typer.Option(flag, help=told, metavar=metavar, show_default=False, rich_help_panel=group, **more)
-
-
-def by_groups() -> list[str]:
-    """Return a line for each group of settings, with their names."""
-    names = {group: [name for name, one in settings().items() if one.metadata["group"] == group] for group in GROUPS}
-    return [f"[{group}] {', '.join(of_group)}" for group, of_group in names.items()]
 
 
 class Command(TyperCommand):
@@ -61,6 +55,10 @@ class Command(TyperCommand):
                 formatter.write_dl(records)
 
 
+Preset = Annotated[
+    str | None, setting("preset", "--preset", "NAME", group="Settings", autocompletion=lambda: [*PRESETS])
+]
+Envs = Annotated[int | None, setting("num_envs", "--envs", "N", group="Settings")]
 Checkpoint = Annotated[
     Path | None,
     typer.Argument(

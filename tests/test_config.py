@@ -1,3 +1,4 @@
+import dataclasses
 import tomllib
 from pathlib import Path
 
@@ -26,8 +27,9 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
-def test_toml_comes_back_the_same(tmp_path: Path) -> None:
-    config = make_config("ray", {"num_envs": 7, "gamma": 0.5, "learning_rate": 1e-7, "target_score": -3})
+@pytest.mark.parametrize("preset", PRESETS)
+def test_toml_comes_back_the_same(preset: str, tmp_path: Path) -> None:
+    config = make_config(preset, {"num_envs": 7, "gamma": 0.5, "learning_rate": 1e-7, "target_score": -3})
     about = {"command": 'train "x" \\ y', "cores": 2, "fine": True}
     changes, read = read_toml(written(tmp_path / "config.toml", to_toml(config, about)))
     assert make_config(str(changes.pop("preset")), changes) == config
@@ -74,6 +76,8 @@ def test_every_setting_explains_itself_and_accepts_its_default() -> None:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_presets(preset: str) -> None:
     config = make_config(preset)
+    changes = dataclasses.asdict(config)  # as a checkpoint has them
+    assert make_config(changes.pop("preset"), changes) == config
     assert config.preset == preset
     assert all(getattr(config, name) == value for name, value in PRESETS[preset].items())
 

@@ -2,16 +2,15 @@
 
 import math
 
-from fastpong.config import GROUPS, PRESETS, find_setting, settings
+from fastpong.config import GROUPS, PRESETS, find_setting, names_by_group, settings
 
 
 def describe_settings(name: str | None) -> str:
     """Return one setting, or all by groups: default, what it may be, and its meaning; `UsageError` if unknown."""
     if name:
         return _describe(find_setting(name).name)
-    groups = {group: [n for n, f in settings().items() if f.metadata["group"] == group] for group in GROUPS}
-    parts = [f"[{group}] {GROUPS[group]}\n" + "\n".join(map(_describe, names)) for group, names in groups.items()]
-    return "\n\n".join(parts)
+    groups = names_by_group().items()
+    return "\n\n".join(f"[{group}] {GROUPS[group]}\n" + "\n".join(map(_describe, names)) for group, names in groups)
 
 
 def _describe(name: str) -> str:

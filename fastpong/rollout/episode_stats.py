@@ -81,7 +81,9 @@ class EpisodeStats:
 
     def synchronise(self, comm: Communicator | None = None) -> None:
         """Count what has happened on all ranks since the last time, in the order of steps and envs."""
-        news = (comm or Serial()).allgather((self._points, self.take_finished()))
+        mine = self._points, self._finished
+        self._points, self._finished = [], []
+        news = (comm or Serial()).allgather(mine)
         self.new_points = sorted(point for points, _ in news for point in points)
         self.won += sum(max(point.reward, 0) for point in self.new_points)
         self.lost += sum(max(-point.reward, 0) for point in self.new_points)

@@ -84,9 +84,7 @@ def train(
         ended = reason = _why_stop(trainer.reached_target(), trainer.stats.steps >= most) if resume else None
         if not ended:
             _load_kernels(trainer, progress)
-            subprocesses = "one subprocess" if workers == 1 else f"{workers} subprocesses"
-            ranks = f"{subprocesses} in all" if comm.size == 1 else f"{comm.size} ranks, {subprocesses} each"
-            progress.note(f"{config.num_envs} envs, {ranks}")
+            progress.note(_division(config.num_envs, comm.size, workers))
 
         log.begin()
         while not reason:
@@ -210,6 +208,12 @@ def _load_kernels(trainer: Trainer, progress: Progress) -> None:
         progress.note("a subprocess compiles those that learn: the first update waits for it")
     if not trainer.comm.rank:
         trainer.comm.barrier()
+
+
+def _division(envs: int, ranks: int, workers: int) -> str:
+    """Say how the envs are divided."""
+    subprocesses = "one subprocess" if workers == 1 else f"{workers} subprocesses"
+    return f"{envs} envs, " + (f"{subprocesses} in all" if ranks == 1 else f"{ranks} ranks, {subprocesses} each")
 
 
 def _why_stop(target: bool, steps: bool, *flags: tuple[bool, bool]) -> Reason | None:

@@ -43,7 +43,7 @@ def make_progress(kind: str | None, title: str, past: Sequence[Mapping[str, Any]
         return LiveProgress(Console(stderr=True), title, past)
     if kind == "none":
         return Progress()
-    return PointProgress(title) if preset == "karpathy" else PlainProgress(title)
+    return KarpathyProgress(title) if preset == "karpathy" else PlainProgress(title)
 
 
 def clock(seconds: float) -> str:
@@ -95,7 +95,7 @@ class PlainProgress(Progress):
         self._before = line
 
 
-class PointProgress(PlainProgress):
+class KarpathyProgress(PlainProgress):
     """Lines of text, and among them those of the program of preset ``karpathy``, for each point and each game."""
 
     def played(self, stats: EpisodeStats) -> None:
