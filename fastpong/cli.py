@@ -103,9 +103,7 @@ def train(
     run: Annotated[
         Path | None, option("Run folder.", "--run", default="a new one in runs/", metavar="DIR", group="Run")
     ] = None,
-    resume: Annotated[
-        bool, option("Go on from the newest checkpoint of --run, or of the latest run.", "--resume", group="Run")
-    ] = False,
+    resume: Annotated[bool, option("Go on with --run, or with the latest run.", "--resume", group="Run")] = False,
     target: Annotated[float | None, setting("target_score", "--target", "SCORE", group="Run")] = None,
     steps: Annotated[
         int | None, option("Stop at this many steps of 4 frames, over all envs.", low=1, metavar="N", group="Run")
