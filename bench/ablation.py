@@ -1,12 +1,12 @@
 """One change to preset `fast` against the control: five seeds, two side by side, and a row of the table.
 
     python -m bench.ablation control
-    python -m bench.ablation NAME [--late] [--source DIR] [-- OPTIONS OF fastpong train]
+    python -m bench.ablation NAME [--late] [--set KEY=VALUE …] [--source DIR]
     python -m bench.ablation table
 
 An early arm begins at step 0 and ends at 1.2 M steps. A late arm (--late) begins at the checkpoint at which the late
-phase of the control's run of the same seed was about to begin, with its options as changed settings, and ends at 2.5 M
-steps, as the control does; so the two share all that came before. A change of code instead of a setting stands in
+phase of the control's run of the same seed was about to begin, and ends at 2.5 M steps, as the control does; so the
+two share all that came before. A change of code instead of a setting stands in
 another checkout, --source. Weights after 2.5 M steps then play 100 greedy games. Runs are in --out and go on when the
 same command is given again. Each arm's numbers are written to ``bench/runs/ablation-NAME.json``, from which `table`
 prints all arms, with the mean difference from the control and its standard error.
@@ -21,7 +21,6 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -31,7 +30,6 @@ import numpy as np
 
 from bench.common import output_of, parser
 from fastpong.config import changed, parse_assignments
-from fastpong.errors import UsageError
 from fastpong.training.checkpoint import load
 from fastpong.training.run_folder import RunFolder, read_metrics
 
@@ -53,7 +51,7 @@ class Arm:
     def __init__(self, arguments: argparse.Namespace):
         self.name, self.late = arguments.name, arguments.late
         self.out: Path = arguments.out
-        self.options: list[str] = arguments.options
+        self.settings: list[str] = arguments.set
         self.source: Path = arguments.source.resolve()
         self.steps = LATE_STEPS if self.late or self.name == "control" else EARLY_STEPS
 
@@ -73,10 +71,11 @@ class Arm:
             self._branch(seed)
         limits = ["--run", folder, "--steps", self.steps, "--target", 22]
         begin = ["--envs", 64, "--seed", seed, "--set", "eval_games=0", "--set", "checkpoint_interval=100000"]
+        changes = [word for setting in self.settings for word in ("--set", setting)]
         begun = RunFolder(folder).checkpoints()
         if not begun:
             shutil.rmtree(folder, ignore_errors=True)
-        command = self.fastpong("train", *limits, *(["--resume"] if begun else [*begin, *self.options]))
+        command = self.fastpong("train", *limits, *(["--resume"] if begun else [*begin, *changes]))
         log = self.out / f"{self.name}-{seed}.log"
         with log.open("a") as file, subprocess.Popen(command, stdout=file, stderr=file) as process:
             while process.poll() is None:
@@ -105,17 +104,10 @@ class Arm:
         """Begin a run where the late phase of the control was about to begin, with other settings."""
         arrays, about = load(next(self.folder(seed, "before-late").iterdir()))
         earlier = about["config"]
-        config = changed(RunFolder(self.folder(seed, "control")).config(), parse_assignments(settings(self.options)))
+        config = changed(RunFolder(self.folder(seed, "control")).config(), parse_assignments(self.settings))
         folder = RunFolder(self.folder(seed))
         folder.create(config, {"command": f"a branch at {about['steps']} steps of seed {earlier['seed']}"})
         folder.save_checkpoint(about["steps"], arrays, {**about, "config": asdict(config)})
-
-
-def settings(options: Sequence[str]) -> list[str]:
-    """Return KEY=VALUE of options that are all ``--set KEY=VALUE``: a branch takes no others."""
-    if any(option != "--set" for option in options[::2]) or len(options) % 2:
-        raise UsageError(f"a late arm takes --set KEY=VALUE and nothing else, not {shlex.join(options)}")
-    return list(options[1::2])
 
 
 def area(lines: Lines, span: tuple[int, int]) -> float:
@@ -193,7 +185,7 @@ def main() -> None:
     options.add_argument("--seeds", type=int, nargs="+", default=[20, 21, 22, 23, 24])
     options.add_argument("--source", type=Path, default=Path(__file__).parents[1])
     options.add_argument("--out", type=Path, default=Path("runs/ablation"))
-    options.add_argument("options", nargs="*", help="options of fastpong train, after --")
+    options.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     arguments = options.parse_args()
     if arguments.name != "table":
         arguments.out.mkdir(parents=True, exist_ok=True)
@@ -201,7 +193,7 @@ def main() -> None:
         commit = output_of(["git", "-C", str(arm.source), "describe", "--always", "--dirty"]).strip()
         with ThreadPoolExecutor(2) as pool:
             seeds = dict(zip(map(str, arguments.seeds), pool.map(arm.run, arguments.seeds), strict=True))
-        facts = {"options": arguments.options, "late": arguments.late, "commit": commit, "seeds": seeds}
+        facts = {"settings": arguments.set, "late": arguments.late, "commit": commit, "seeds": seeds}
         (RUNS / f"ablation-{arm.name}.json").write_text(json.dumps(facts) + "\n")
     files = sorted(RUNS.glob("ablation-*.json"))
     print(table({path.stem.removeprefix("ablation-"): json.loads(path.read_text()) for path in files}))
