@@ -106,7 +106,7 @@ def test_a_run_resumed_at_its_limit_stays_as_it_is(tmp_path: Path) -> None:
 
 
 def test_ppg_with_its_own_settings_goes_on_after_its_first_windows(tmp_path: Path) -> None:
-    done = fastpong("train", "--preset", "ppg", "--envs", "64", "--steps", "24000", "--run", "run", cwd=tmp_path)
+    done = fastpong("train", "--preset", "ppg", "--envs", "8", "--steps", "16000", "--run", "run", cwd=tmp_path)
     assert done.returncode == 0 and "the limit of steps is reached" in done.stdout
     assert len(read_metrics(tmp_path / "run" / "metrics.jsonl")) > 1
 

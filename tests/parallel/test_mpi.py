@@ -42,36 +42,34 @@ def checkpoint(folder: Path) -> dict[str, Any]:
     return RunFolder(folder).newest()[0]
 
 
-@pytest.mark.parametrize(("preset", "steps", "sizes"), [("fast", 1100, (1, 3)), ("karpathy", 7000, (1, 3))])
-def test_any_number_of_ranks_makes_the_same_updates(
-    preset: str, steps: int, sizes: tuple[int, ...], tmp_path: Path
-) -> None:
-    """Seven envs do not divide evenly. Weights differ by the order of float sums only: 1e-4 of their largest."""
-    states = {}
-    for size in sizes:
-        done = run(size, *training(tmp_path / str(size), preset, steps, "--json"))
+def assert_close(state: dict[str, Any], one: dict[str, Any]) -> None:
+    """Weights differ by the order of float sums only: 1e-4 of their largest."""
+    assert state.keys() == one.keys() and int(one["learner.updates"]) >= 2
+    for name, array in one.items():
+        tolerance = 1e-4 * max(1e-3, float(np.abs(array).max(initial=0))) if array.dtype.kind == "f" else 0
+        np.testing.assert_allclose(state[name], array, rtol=0, atol=tolerance, err_msg=name)
+
+
+def test_any_number_of_ranks_makes_the_same_updates(tmp_path: Path) -> None:
+    """Seven envs do not divide evenly."""
+    for size in (1, 3):
+        done = run(size, *training(tmp_path / str(size), "karpathy", 7000, "--json"))
         assert done.returncode == 0, done.stderr
         assert len(done.stdout.splitlines()) == 1 and json.loads(done.stdout)["reason"] == "steps"  # rank 0 alone
-        states[size] = checkpoint(tmp_path / str(size))
-    one = states[sizes[0]]
-    assert int(one["learner.updates"]) >= 2
-    for size in sizes[1:]:
-        for name in one:
-            close = dict(rtol=0, atol=1e-4 * max(1e-3, float(np.abs(one[name]).max(initial=0))))
-            kind = close if one[name].dtype.kind == "f" else dict(rtol=0, atol=0)
-            np.testing.assert_allclose(states[size][name], one[name], **kind, err_msg=f"{name}, {size} ranks")
+    assert_close(checkpoint(tmp_path / "3"), checkpoint(tmp_path / "1"))
 
 
 def test_a_run_goes_on_with_another_number_of_ranks(tmp_path: Path) -> None:
+    """And makes the same updates before and after."""
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert run(1, *training(whole, "fast", 1100)).returncode == 0
-    for size, steps, more in ((3, 500, []), (2, 1100, ["--resume"])):
+    for size, steps, more in ((3, 800, []), (2, 1100, ["--resume"])):
         done = run(size, *training(parts, "fast", steps, *more))
         assert done.returncode == 0, done.stderr
     one, other = checkpoint(whole), checkpoint(parts)
-    np.testing.assert_allclose(other["policy.w1"], one["policy.w1"], rtol=0, atol=1e-4 * np.abs(one["policy.w1"]).max())
-    for name in ("rollout.images", "rollout.actions", "envs.emulators", "stats.recent", "stats.length", "step"):
-        np.testing.assert_array_equal(other[name], one[name], err_msg=name)
+    for state in (one, other):
+        state["stats.counts"][3:5] = 0  # points since the last line of metrics
+    assert_close(other, one)
 
 
 def test_ppg_reports_windows(tmp_path: Path) -> None:
