@@ -14,7 +14,7 @@ STARTED = time.perf_counter()  # before the slow imports, which belong to the ti
 
 import typer
 
-from fastpong import __version__, config
+from fastpong import __version__, config, signals
 from fastpong.errors import FastpongError, UsageError, explain
 from fastpong.options import (
     AsJson,
@@ -260,7 +260,9 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows ? for "…"
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # closed: then stdout still holds the result alone
     sys.stdout = sys.stdout or sys.stderr  # closed: the result is not lost
+    signals.raise_as_ctrl_c()
     arguments = [argument for argument in arguments if argument != "--debug"]  # allowed anywhere
     try:
         code = app(arguments, standalone_mode=False)
@@ -271,6 +273,10 @@ def main() -> None:
             if launched()[0]:  # all ranks of a launcher get here with the same error: rank 0 prints it
                 sys.stderr = open(os.devnull, "w")
         code = explain(error)
+    try:
+        sys.stdout.flush()
+    except OSError:  # nobody reads it: Python would fail once more as it ends
+        sys.stdout = open(os.devnull, "w")
     sys.exit(code if isinstance(code, int) else 0)
 
 

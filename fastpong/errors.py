@@ -1,5 +1,6 @@
 """The errors a user can cause or meet; the command line prints each as one line."""
 
+import contextlib
 import sys
 
 
@@ -29,5 +30,6 @@ def explain(error: BaseException, who: str = "") -> int:
         code = 2
     elif not isinstance(error, FastpongError | OSError):
         message = f"{type(error).__name__}: {error} (a bug: --debug shows where)"
-    print(f"fastpong: {who}{message}", file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):  # nobody reads it
+        print(f"fastpong: {who}{message}", file=sys.stderr, flush=True)
     return code

@@ -17,7 +17,7 @@ from fastpong.parallel.comm import Communicator, env_range
 from fastpong.parallel.mpi import connect
 from fastpong.training.evaluate import choose_best
 from fastpong.training.loop import Limits, Result, train, versions
-from fastpong.training.progress import KINDS, Progress, make_progress
+from fastpong.training.progress import KINDS, Progress, make_progress, tell
 from fastpong.training.run_folder import RunFolder, new_run, read_metrics, resumed_run
 
 T = TypeVar("T")
@@ -96,17 +96,18 @@ def _report(config: Config, folder: RunFolder, result: Result, workers: int | No
     score = "no game finished" if summary["score"] is None else f"score {summary['score']:.2f}"
     if not as_json:
         text = f"{how}, {why}: {score} after {summary['steps']:,} steps; all is saved in {folder.path}"
-        print(text, flush=True)
+        tell(text, result=True)
     best = None
     with contextlib.suppress(KeyboardInterrupt):  # best.npz is then that of the best score in training
         if result.changed and result.reason != "interrupted":
-            best = choose_best(config, folder, workers, lambda text: print(text, file=sys.stderr, flush=True))
+            best = choose_best(config, folder, workers, tell)
     if as_json:
-        print(json.dumps({**summary, "best": best}))
+        tell(json.dumps({**summary, "best": best}), result=True)
     elif best:
-        print(
+        tell(
             f"best.npz, the weights after {best['steps']:,} steps: mean score {best['mean']:.2f} "
-            f"(95 % confidence {best['ci95_low']:.2f} … {best['ci95_high']:.2f}) over {best['games']} fresh games"
+            f"(95 % confidence {best['ci95_low']:.2f} … {best['ci95_high']:.2f}) over {best['games']} fresh games",
+            result=True,
         )
 
 

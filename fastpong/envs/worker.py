@@ -4,10 +4,10 @@ import contextlib
 import multiprocessing
 import os
 import pickle
-import signal
 import sys
 import traceback
 from collections.abc import Iterator
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -15,6 +15,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import read_from_shared_memory
 
 from fastpong.envs.emulators import Emulators
+from fastpong.signals import ignore, ignored_by_children
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 
@@ -33,13 +34,17 @@ def start_method() -> Iterator[str]:
     """Name the way in which to start subprocesses that step emulators, to be started inside.
 
     A fork server hands no pipe of one subprocess to another, so that each notices when the parent dies; it has
-    loaded the emulator but no thread; and its children use one BLAS thread, whatever the user's environment says.
+    loaded the emulator but no thread; and its children use one BLAS thread, whatever the user's environment says. It
+    outlives the signals that end the main process, which may still have to save: it ends when its pipe is closed.
     """
     multiprocessing.set_forkserver_preload(["__main__", "fastpong.envs.worker"])
     before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
     try:
-        yield "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+        with ignored_by_children():
+            resource_tracker.ensure_running()
+            forkserver.ensure_running()
+        yield "forkserver"
     finally:
         for name, value in before.items():
             if value is None:
@@ -63,7 +68,7 @@ def work(
     A message is the number of a group and the actions of its envs, uint8, which `STEPPED` answers; or what gymnasium
     sends, a pickled (command, data), which a pickled (reply, whether it worked) answers.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C reaches the whole process group: the parent decides
+    ignore()
     parent_pipe.close()
     env: Emulators = env_fn()
     try:

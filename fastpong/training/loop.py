@@ -3,12 +3,10 @@
 import dataclasses
 import math
 import platform
-import signal
 import time
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import version
-from types import FrameType
 from typing import Any, Literal
 
 import fastpong
@@ -16,6 +14,7 @@ from fastpong.config import Config
 from fastpong.envs.vector_env import VectorEnv, check_workers
 from fastpong.parallel.comm import Communicator, Serial, check_same_weights, env_range
 from fastpong.parallel.machine import usable_cores
+from fastpong.signals import Interrupts
 from fastpong.training.checkpoint import CheckpointError, save
 from fastpong.training.progress import Progress
 from fastpong.training.run_folder import RunFolder
@@ -104,24 +103,6 @@ def train(
             if reason or log_due:
                 log.write(reason, reason is not None or log.is_due(config.checkpoint_interval))
     return Result(reason, log.line, changed=not ended)
-
-
-class Interrupts:
-    """Turns ctrl-C and SIGTERM into a flag, so that a run ends at a whole step; a second ctrl-C ends it at once."""
-
-    def __enter__(self) -> "Interrupts":
-        self.seen = False
-        self._before = {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.seen:
-            raise KeyboardInterrupt
-        self.seen = True
 
 
 class _Log:

@@ -1,5 +1,9 @@
-"""Progress for people: a live curve in a terminal, plain lines elsewhere. All of it goes to stderr."""
+"""Progress for people: a live curve in a terminal, plain lines elsewhere. All of it goes to stderr.
 
+Training does not depend on a reader: where nobody reads any more, nothing more is shown.
+"""
+
+import contextlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,6 +15,12 @@ from rich.panel import Panel
 from rich.text import Text
 
 from fastpong.rollout.episode_stats import EpisodeStats
+
+
+def tell(text: str, *, result: bool = False) -> None:
+    """Print a line to stderr, or a `result` to stdout, if somebody still reads it."""
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stdout if result else sys.stderr, flush=True)
 
 
 class Progress:
@@ -87,7 +97,7 @@ class PlainProgress(Progress):
 
     def note(self, text: str) -> None:
         """Print a line."""
-        print(text, file=sys.stderr, flush=True)
+        tell(text)
 
     def metrics(self, line: Mapping[str, Any]) -> None:
         """Print a line of metrics."""
@@ -139,11 +149,13 @@ class LiveProgress(Progress):
 
     def close(self) -> None:
         """Stop redrawing; the last picture stays."""
-        self._live.stop()
+        with contextlib.suppress(OSError):
+            self._live.stop()
 
     def _redraw(self) -> None:
-        self._panel = self._draw()
-        self._live.refresh()
+        with contextlib.suppress(OSError):
+            self._panel = self._draw()
+            self._live.refresh()
 
     def _in_size(self) -> Panel:
         """Return the panel in the present size of the terminal; the display asks for it four times a second."""

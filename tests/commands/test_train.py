@@ -6,7 +6,6 @@ import resource
 import signal
 from pathlib import Path
 
-import numpy as np
 import psutil
 
 from fastpong import __version__
@@ -38,47 +37,6 @@ def test_a_run_and_its_files(tmp_path: Path) -> None:
     again = fastpong("train", *SMALL, "--config", str(run.path / "config.toml"), "--steps", "100", cwd=tmp_path)
     assert again.returncode == 0, again.stderr
     assert RunFolder(tmp_path / "runs" / "karpathy-2").config() == run.config()
-
-
-def test_ctrl_c_saves_and_the_run_goes_on_bit_for_bit(tmp_path: Path) -> None:
-    arguments = ["train", *SMALL, *settings(log_interval=400)]
-    process = start(*arguments, "--run", "parts", cwd=tmp_path)
-    wait_for((tmp_path / "parts" / "metrics.jsonl").exists)
-    workers = workers_of(process)
-    assert len(workers) == 2
-    for child in workers:
-        child.send_signal(signal.SIGINT)  # a terminal sends ctrl-C to all of them
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
-    assert "interrupted" in out and "Traceback" not in err
-    assert not any(child.is_running() for child in workers)
-    steps = json.loads((tmp_path / "parts" / "metrics.jsonl").read_text().splitlines()[-1])["steps"]
-    assert fastpong("train", "--run", "parts", "--resume", "--steps", str(steps + 4000), cwd=tmp_path).returncode == 0
-    assert fastpong(*arguments, "--run", "whole", "--steps", str(steps + 4000), cwd=tmp_path).returncode == 0
-    parts, whole = (RunFolder(tmp_path / name).newest()[0] for name in ("parts", "whole"))
-    assert int(whole["learner.updates"]) >= 1
-    for name in ("policy.w1", "policy.w2", "learner.cache", "envs.emulators", "envs.screens"):
-        np.testing.assert_array_equal(parts[name], whole[name], err_msg=name)
-
-
-def test_ctrl_c_skips_the_choice_among_candidates(tmp_path: Path) -> None:
-    options = [
-        *SMALL,
-        *settings(eval_games=1000, log_interval=400, checkpoint_interval=400),
-        "--steps",
-        "1200",
-        "--json",
-        "--run",
-        "run",
-    ]
-    process = start("train", *options, cwd=tmp_path)
-    assert process.stderr is not None
-    assert any("ctrl-C skips this" in line for line in process.stderr)
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=120)
-    assert process.returncode == 0 and json.loads(one_line(out))["best"] is None
-    assert (tmp_path / "run" / "best.npz").exists()
 
 
 def test_kill_9_leaves_no_process_and_the_last_checkpoint(tmp_path: Path) -> None:

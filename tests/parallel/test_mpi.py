@@ -163,9 +163,9 @@ def test_a_failing_rank_tells_why_and_ends_the_job(tmp_path: Path) -> None:
     assert RunFolder(tmp_path / "run").newest()[1]["steps"] >= 3000
 
 
-def test_ctrl_c_saves_first(tmp_path: Path) -> None:
+def test_a_signal_to_the_whole_job_saves_first(tmp_path: Path) -> None:
     process, _ = started(2, tmp_path / "run")
-    os.kill(process.pid, signal.SIGINT)
+    os.killpg(process.pid, signal.SIGTERM)  # mpiexec sends it on: ranks get it twice
     output = process.communicate(timeout=30)[0]
     assert "stopped, interrupted" in output, output
     assert process.returncode == 130, output

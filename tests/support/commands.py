@@ -25,10 +25,10 @@ def fastpong(*arguments: str, cwd: Path, **options: Any) -> subprocess.Completed
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=240, **options)
 
 
-def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+def start(*arguments: str, cwd: Path, **options: Any) -> subprocess.Popen[str]:
     """Start a command."""
     command = [sys.executable, "-m", "fastpong", *arguments]
-    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 120.0) -> None:

@@ -1,0 +1,78 @@
+"""Whatever ends a run, it saves first; and whoever stops reading its output does not end it."""
+
+import functools
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fastpong.signals import ENDING
+from fastpong.training.run_folder import RunFolder, read_metrics
+from tests.support.commands import SMALL, fastpong, one_line, settings, start, wait_for, workers_of
+from tests.support.terminal import Terminal
+
+
+def is_beyond(run: RunFolder, steps: int) -> bool:
+    lines = read_metrics(run.metrics) if run.metrics.exists() else []
+    return bool(lines) and int(lines[-1]["steps"]) > steps
+
+
+def test_signals_to_the_whole_group_save_first_and_the_run_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    arguments = ["train", *SMALL, *settings(log_interval=400)]
+    run, steps = RunFolder(tmp_path / "parts"), 0
+    for number in ENDING:
+        begin = ["train", "--resume"] if run.exists() else arguments
+        process = start(*begin, "--run", "parts", cwd=tmp_path, start_new_session=True)
+        wait_for(functools.partial(is_beyond, run, steps))
+        workers = workers_of(process)
+        assert len(workers) == 2
+        for _ in range(2):  # `timeout` and mpiexec send it to their child and to the group
+            os.killpg(process.pid, number)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 130, err
+        assert "interrupted" in out and "Traceback" not in err
+        assert not any(child.is_running() for child in workers)
+        steps = run.newest()[1]["steps"]
+        assert read_metrics(run.metrics)[-1]["steps"] == steps
+    assert fastpong("train", "--run", "parts", "--resume", "--steps", str(steps + 3000), cwd=tmp_path).returncode == 0
+    assert fastpong(*arguments, "--run", "whole", "--steps", str(steps + 3000), cwd=tmp_path).returncode == 0
+    parts, whole = run.newest()[0], RunFolder(tmp_path / "whole").newest()[0]
+    assert int(whole["learner.updates"]) >= 1
+    for name in parts.keys() - {"stats.counts"}:  # which counts points since the last line of metrics
+        np.testing.assert_array_equal(parts[name], whole[name], err_msg=name)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_skips_the_choice_among_candidates(number: signal.Signals, tmp_path: Path) -> None:
+    changes = settings(eval_games=1000, log_interval=400, checkpoint_interval=400)
+    process = start("train", *SMALL, *changes, "--steps", "1200", "--json", "--run", "run", cwd=tmp_path)
+    assert process.stderr is not None
+    assert any("ctrl-C skips this" in line for line in process.stderr)
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == 0 and json.loads(one_line(out))["best"] is None
+    assert (tmp_path / "run" / "best.npz").exists()
+
+
+@pytest.mark.parametrize("reader", ["2>&1 | head -n 1 >&2; exit ${PIPESTATUS[0]}", "2>&- --json", "| true"])
+def test_training_does_not_depend_on_a_reader(reader: str, tmp_path: Path) -> None:
+    words = ["train", *SMALL, *settings(log_interval=400), "--steps", "1200", "--run", "run"]
+    command = f"{sys.executable} -m fastpong {' '.join(words)} {reader}"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0 and "Traceback" not in done.stderr
+    assert RunFolder(tmp_path / "run").newest()[1]["steps"] == 1200
+    if "json" in reader:
+        assert json.loads(one_line(done.stdout))["steps"] == 1200
+
+
+def test_training_goes_on_without_its_terminal(tmp_path: Path) -> None:
+    terminal = Terminal("train", *SMALL, *settings(log_interval=400), "--steps", "3000", "--run", "run", cwd=tmp_path)
+    terminal.read(until=b"games")
+    os.close(terminal.side)
+    assert terminal.process.wait(60) == 0
+    assert RunFolder(tmp_path / "run").newest()[1]["steps"] == 3000
