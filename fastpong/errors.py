@@ -16,6 +16,10 @@ class RanksError(FastpongError):
     """Ranks cannot start, or have come apart."""
 
 
+class DivergedError(FastpongError):
+    """Weights have become NaN or infinite."""
+
+
 def explain(error: BaseException, who: str = "") -> int:
     """Print what went wrong in one line on stderr, and return the exit code."""
     code, message = 1, str(error)

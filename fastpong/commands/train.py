@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 from fastpong import __version__
 from fastpong.config import Config, parse_assignments, read_toml
 from fastpong.envs.vector_env import check_workers
-from fastpong.errors import FastpongError, RanksError, UsageError, explain
+from fastpong.errors import DivergedError, FastpongError, RanksError, UsageError, explain
 from fastpong.parallel.comm import Communicator, env_range
 from fastpong.parallel.mpi import connect
 from fastpong.training.evaluate import choose_best
@@ -76,7 +76,7 @@ def _train(
     try:
         return train(config, folder, progress, comm=comm, workers=workers, resume=resume, limits=limits)
     except FastpongError as error:
-        goes_on = folder.checkpoints() and not isinstance(error, UsageError)
+        goes_on = folder.checkpoints() and not isinstance(error, UsageError | DivergedError)
         hint = f"; go on with: fastpong train --run {folder.path} --resume" if goes_on else ""
         raise type(error)(f"{error}{hint}") from error.__cause__
     finally:

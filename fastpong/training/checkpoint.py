@@ -46,7 +46,10 @@ def save(path: Path, arrays: Arrays, about: Mapping[str, Any]) -> None:
 
 
 def load(path: Path) -> tuple[Arrays, dict[str, Any]]:
-    """Read a file that `save` wrote; raises `CheckpointError` if it is missing, damaged or of another version."""
+    """Read a file that `save` wrote.
+
+    Raises `CheckpointError` if it is missing, damaged or of another version, or if weights in it are no numbers.
+    """
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}  # reading an array checks its CRC
@@ -58,4 +61,7 @@ def load(path: Path) -> tuple[Arrays, dict[str, Any]]:
         raise CheckpointError(f"there is no checkpoint {path}") from None
     except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
         raise CheckpointError(f"{path} is damaged or not a checkpoint of fastpong ({error})") from None
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" and name.startswith("policy.") and not np.isfinite(array).all():
+            raise CheckpointError(f"{path} is damaged: {name} holds NaN or infinity")
     return arrays, about

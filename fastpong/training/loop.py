@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Literal
 
+import numpy as np
+
 import fastpong
 from fastpong.config import Config
 from fastpong.envs.vector_env import VectorEnv, check_workers
+from fastpong.errors import DivergedError
 from fastpong.parallel.comm import Communicator, Serial, check_same_weights, env_range
 from fastpong.parallel.machine import usable_cores
 from fastpong.signals import Interrupts
@@ -59,7 +62,8 @@ def train(
     Every rank calls this with the same arguments. Rank 0 shows progress, alone reads and writes the run folder, which
     exists, and returns the result of all. `workers` are the env subprocesses of each rank, by default one per usable
     core, divided among the ranks of a machine: they change nothing but the speed. With `resume` the run goes on from
-    its newest checkpoint. Raises `EnvError`, `CheckpointError` or `RanksError`; the last checkpoint is then intact.
+    its newest checkpoint. Raises `EnvError`, `CheckpointError`, `DivergedError` or `RanksError`; the last checkpoint is
+    then intact.
     """
     comm, limits = comm or Serial(), limits or Limits()
     is_root = comm.rank == 0
@@ -119,8 +123,16 @@ class _Log:
         self.line: dict[str, Any] = {}
 
     def restore(self) -> None:
-        """Continue from the newest good checkpoint."""
-        arrays, about, complaints = self._trainer.comm.broadcast(self._run.newest() if self._is_root else None)
+        """Continue from the newest good checkpoint; a run that ended before its first one begins again."""
+        saved = self._is_root and self._run.checkpoints()
+        newest = self._trainer.comm.broadcast(self._run.newest() if saved else None)
+        if newest is None:
+            if self._is_root:
+                self._run.cut_metrics(-1)
+            self._progress.note("no checkpoint was saved: the run begins again, with the same settings and seed")
+            self._trainer.start()
+            return
+        arrays, about, complaints = newest
         self._trainer.load_state(arrays)
         stats = self._trainer.stats
         if self._is_root:
@@ -139,9 +151,14 @@ class _Log:
         return self._trainer.stats.steps // interval > self._steps // interval
 
     def write(self, reason: Reason | None, save_due: bool) -> None:
-        """Write a line, and if due a checkpoint; a full disk does not end a run that goes on."""
+        """Write a line, and if due a checkpoint; a full disk does not end a run that goes on, but NaN does."""
         trainer, now = self._trainer, time.perf_counter()
         steps = trainer.stats.steps
+        if not np.isfinite(trainer.policy.weights.flat).all():
+            raise DivergedError(
+                f"weights became NaN or infinite between {self._steps:,} and {steps:,} steps; nothing of it is saved: "
+                "start a new run with a lower learning_rate or another seed"
+            )
         self.line = {
             "wall_s": round(self._earlier + now - self._limits.began, 3),
             "steps": steps,
@@ -164,7 +181,10 @@ class _Log:
             self._progress.note(f"{error}; training goes on")
 
     def _save(self, arrays: dict[str, Any]) -> None:
-        """Save a checkpoint, a candidate, and ``best.npz`` if the score is the best so far."""
+        """Save a checkpoint, then ``best.npz`` if the score is the best so far, and a candidate.
+
+        On a full disk the first matters most: the run goes on from it.
+        """
         run, trainer, score = self._run, self._trainer, self._trainer.stats.score
         about: dict[str, Any] = {
             "config": dataclasses.asdict(self._config),
@@ -172,12 +192,14 @@ class _Log:
             "wall_s": self.line["wall_s"],
             "score": score,
         }
-        weights = {f"policy.{name}": array for name, array in trainer.policy.weights.arrays.items()}
-        if not run.best.exists() or (score is not None and (self._best_score is None or score > self._best_score)):
-            save(run.best, weights, about)  # until the candidates have played for it
+        is_best = score is not None and (self._best_score is None or score > self._best_score)
+        if is_best:
             self._best_score = score
-        run.add_candidate(trainer.stats.steps, weights, about)
         run.save_checkpoint(trainer.stats.steps, arrays, {**about, "best_score": self._best_score})
+        weights = {f"policy.{name}": array for name, array in trainer.policy.weights.arrays.items()}
+        if is_best or not run.best.exists():
+            save(run.best, weights, about)  # until the candidates have played for it
+        run.add_candidate(trainer.stats.steps, weights, about)
 
 
 def _load_kernels(trainer: Trainer, progress: Progress) -> None:

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from fastpong.config import read_toml
-from fastpong.errors import UsageError
-from fastpong.training.checkpoint import save
+from fastpong.errors import DivergedError, UsageError
+from fastpong.training.checkpoint import CheckpointError, load, save
 from fastpong.training.loop import Limits, train, versions
 from fastpong.training.progress import PlainProgress
-from fastpong.training.run_folder import RunFolder, read_metrics
+from fastpong.training.run_folder import RunFolder, load_weights, read_metrics
 from tests.support.trainings import run, small
 
 
@@ -47,6 +47,42 @@ def test_a_run_of_another_version_is_told(tmp_path: Path) -> None:
     save(folder.checkpoints()[0], arrays, about)
     with pytest.raises(UsageError, match="another version"):
         run(tmp_path / "run", small("fast"), 400, resume=True)
+
+
+def test_nan_ends_a_run_and_is_neither_saved_nor_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config, folder = small("fast", log_interval=200, checkpoint_interval=400), RunFolder(tmp_path / "run")
+    run(folder.path, config, 1000)
+    newest = folder.checkpoints()[0]
+    arrays, about = load(newest)
+    arrays["policy.w1"].flat[0] = np.nan
+    save(newest, arrays, about)
+    with pytest.raises(CheckpointError, match="policy.w1 holds NaN"):
+        load_weights(newest)
+    assert run(folder.path, config, 1200, resume=True).metrics["steps"] >= 1200
+    assert "NaN or infinity: going on from an older one\ngoing on from 804 steps" in capsys.readouterr().err
+
+    newest = folder.checkpoints()[0]
+    arrays, about = load(newest)
+    arrays["learner.exp_avg_sq"][:] = np.nan  # the next update makes weights of it
+    save(newest, arrays, about)
+    before = {path: path.read_bytes() for path in folder.checkpoints()}
+    with pytest.raises(DivergedError, match="nothing of it is saved"):
+        run(folder.path, config, 4000, resume=True)
+    assert {path: path.read_bytes() for path in folder.checkpoints()} == before
+    assert "NaN" not in folder.metrics.read_text()
+
+
+def test_a_run_without_a_checkpoint_begins_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = small("fast", log_interval=200)
+    killed, whole = RunFolder(tmp_path / "killed"), RunFolder(tmp_path / "whole")
+    killed.create(config, {})
+    killed.log({"steps": 200, "score": None})  # it was killed after this
+    run(killed.path, config, 600, resume=True)
+    assert "the run begins again" in capsys.readouterr().err
+    run(whole.path, config, 600)
+    assert [line["steps"] for line in read_metrics(killed.metrics)] == [204, 402, 600]
+    for name, array in whole.newest()[0].items():
+        np.testing.assert_array_equal(killed.newest()[0][name], array, err_msg=name)
 
 
 def test_metrics_are_the_contracts(tmp_path: Path) -> None:
