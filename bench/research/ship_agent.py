@@ -9,7 +9,6 @@ training step ever set left out (their weights are still the random ones of the 
 more of them aside, and back into the run's folder, for a mean of more.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import numpy as np
 from bench.common import parser
 from fastpong.arrays import Arrays
 from fastpong.policy import make_policy
-from fastpong.training.checkpoint import FORMAT, load
+from fastpong.training.checkpoint import load, save
 from fastpong.training.run_folder import SHIPPED, RunFolder
 
 
@@ -45,10 +44,10 @@ def main() -> None:
     untouched = (w1 == start.weights.arrays["w1"]).all(axis=1)
     w1[untouched] = 0.0
     weights: dict[str, Any] = {name: array.astype(np.float16) for name, array in {**arrays, "policy.w1": w1}.items()}
-    about = {**about, "format": FORMAT, "trained_with": (run.path / "config.toml").read_text()}
+    about = {**about, "trained_with": (run.path / "config.toml").read_text()}
     if arguments.mean:
         about = {**about, "mean_of": [path.name for path in run.checkpoints()[: arguments.mean]]}
-    np.savez_compressed(out, about=np.array(json.dumps(about)), **weights)
+    save(out, weights, about, compressed=True)
     print(f"{out}: {out.stat().st_size / 1e6:.2f} MB, {int(untouched.sum())} inputs never set")
 
 

@@ -8,7 +8,6 @@ fine-tuned models improves accuracy without increasing inference time", 2022. Hi
 that the logits are about the mean of theirs. Takes what `ship_agent.py` writes. Prints the size.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 
 from bench.common import parser
 from fastpong.arrays import Arrays
-from fastpong.training.checkpoint import FORMAT, load
+from fastpong.training.checkpoint import load, save
 from fastpong.training.run_folder import SHIPPED
 
 
@@ -58,13 +57,12 @@ def main() -> None:
     arrays = joined([weights for weights, _ in states], arguments.shared)
     about = {
         **states[0][1],
-        "format": FORMAT,
         "config": {**states[0][1]["config"], "hidden_units": arrays["policy.w1"].shape[1]},
         "trained_with": "\n\n".join(about["trained_with"] for _, about in states),
         "mean_of": [about.get("mean_of") for _, about in states],
     }
     weights: dict[str, Any] = {name: array.astype(np.float16) for name, array in arrays.items()}
-    np.savez_compressed(arguments.out, about=np.array(json.dumps(about)), **weights)
+    save(arguments.out, weights, about, compressed=True)
     print(
         f"{arguments.out}: {arguments.out.stat().st_size / 1e6:.2f} MB, {about['config']['hidden_units']} hidden units"
     )

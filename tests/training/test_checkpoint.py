@@ -1,13 +1,17 @@
+import hashlib
+import io
 import json
 import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.lib import format as npy
 
 from fastpong import __version__
-from fastpong.training.checkpoint import CheckpointError, load, save
+from fastpong.training.checkpoint import FORMAT, CheckpointError, load, save
 
 ARRAYS: dict[str, Any] = {"a": np.arange(1000), "b": np.array(2.5)}
 
@@ -42,9 +46,59 @@ def test_damage_is_noticed(tmp_path: Path, damage: str) -> None:
     assert "\n" not in str(error.value)
 
 
+def test_a_flipped_bit_in_any_byte_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    save(path, {"policy.w1": np.ones((3, 4), np.float32), "b": np.array(2.5)}, {"score": None})
+    data = path.read_bytes()
+    for byte in range(len(data)):
+        flipped = bytearray(data)
+        flipped[byte] ^= 1 << byte % 8
+        path.write_bytes(flipped)
+        with pytest.raises(CheckpointError):
+            load(path)
+
+
+def npy_bytes(array: Any) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def shaped(*shape: int) -> bytes:
+    """Return an ``.npy`` file of six numbers whose header tells another shape."""
+    file = io.BytesIO()
+    npy.write_array_header_1_0(file, {"shape": shape, "fortran_order": False, "descr": "<i8"})
+    return file.getvalue() + bytes(6 * 8)
+
+
+HOSTILE = {
+    "an object": ({"x.npy": npy_bytes(np.array([{}], object))}, "no array"),
+    "too large a shape": ({"x.npy": shaped(1 << 44)}, "no array"),
+    "a smaller shape": ({"x.npy": shaped(5)}, "no array"),
+    "a negative shape": ({"x.npy": shaped(-2, -3)}, "no array"),
+    "no array": ({"x.npy": b"MZ, a program"}, "magic"),
+    "deep JSON": ({"about.npy": npy_bytes(np.array("[" * 100_000))}, "recursion"),
+    "zeros without an end": ({"x.npy": npy_bytes(np.zeros(1 << 26, np.uint8))}, "too much is compressed"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_strangers_file_with_a_right_digest_is_refused(name: str, tmp_path: Path) -> None:
+    changes, words = HOSTILE[name]
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED if "compressed" in words else zipfile.ZIP_STORED) as archive:
+        for member, data in {"about.npy": npy_bytes(np.array(json.dumps({"format": FORMAT}))), **changes}.items():
+            archive.writestr(member, data)
+    sealed = buffer.getvalue()[:-2] + (32).to_bytes(2, "little")
+    path = tmp_path / "x.npz"
+    path.write_bytes(sealed + hashlib.blake2b(sealed, digest_size=32).digest())
+    with pytest.raises(CheckpointError, match=words):
+        load(path)
+
+
 @pytest.mark.parametrize(
     ("about", "version"),
-    [({"format": 1, "steps": 5}, "0.1"), ({"format": 3, "fastpong": "0.9.1"}, "0.9.1")],  # as 0.1 wrote it
+    [({"format": 1, "steps": 5}, "0.1"), ({"format": 9, "fastpong": "0.9.1"}, "0.9.1")],  # as 0.1 wrote it
 )
 def test_a_checkpoint_of_another_version_names_the_one_that_reads_it(
     about: dict[str, Any], version: str, tmp_path: Path
