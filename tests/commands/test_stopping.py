@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastpong.signals import ENDING
 from fastpong.training.run_folder import RunFolder, read_metrics
 from tests.support.commands import SMALL, fastpong, one_line, settings, start, wait_for, workers_of
 from tests.support.terminal import Terminal
@@ -25,7 +24,7 @@ def is_beyond(run: RunFolder, steps: int) -> bool:
 def test_signals_to_the_whole_group_save_first_and_the_run_goes_on_bit_for_bit(tmp_path: Path) -> None:
     arguments = ["train", *SMALL, *settings(log_interval=400)]
     run, steps = RunFolder(tmp_path / "parts"), 0
-    for number in ENDING:
+    for number in (signal.SIGINT, signal.SIGHUP):  # SIGTERM: tests/parallel/test_mpi.py
         begin = ["train", "--resume"] if run.exists() else arguments
         process = start(*begin, "--run", "parts", cwd=tmp_path, start_new_session=True)
         wait_for(functools.partial(is_beyond, run, steps))
@@ -59,7 +58,7 @@ def test_a_signal_skips_the_choice_among_candidates(number: signal.Signals, tmp_
     assert (tmp_path / "run" / "best.npz").exists()
 
 
-@pytest.mark.parametrize("reader", ["2>&1 | head -n 1 >&2; exit ${PIPESTATUS[0]}", "2>&- --json", "| true"])
+@pytest.mark.parametrize("reader", ["2>&1 | head -n 1 >&2; exit ${PIPESTATUS[0]}", "2>&- --json"])
 def test_training_does_not_depend_on_a_reader(reader: str, tmp_path: Path) -> None:
     words = ["train", *SMALL, *settings(log_interval=400), "--steps", "1200", "--run", "run"]
     command = f"{sys.executable} -m fastpong {' '.join(words)} {reader}"
