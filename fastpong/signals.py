@@ -15,14 +15,15 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def _handle(handler: Any) -> dict[signal.Signals, Any]:
-    """Set the handler of all of `ENDING` but those that are ignored, as by nohup; return the handlers of before.
+    """Set the handler of all of `ENDING`; return the handlers of before.
 
-    Python handles signals in the main thread only; in another one nothing is set.
+    nohup has SIGHUP ignored, and so it stays; a shell has SIGINT ignored for what it starts in the background, but that
+    has to save as well. Python handles signals in the main thread only; in another one nothing is set.
     """
     if threading.current_thread() is not threading.main_thread():
         return {}
-    numbers = [number for number in ENDING if signal.getsignal(number) not in (signal.SIG_IGN, None)]
-    return {number: signal.signal(number, handler) for number in numbers}
+    kept = {signal.SIGHUP} if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else set()
+    return {number: signal.signal(number, handler) for number in ENDING if number not in kept}
 
 
 def _restore(before: dict[signal.Signals, Any]) -> None:

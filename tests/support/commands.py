@@ -1,5 +1,6 @@
 """The command line in subprocesses: run to its end, or started and watched."""
 
+import signal
 import subprocess
 import sys
 import time
@@ -25,10 +26,24 @@ def fastpong(*arguments: str, cwd: Path, **options: Any) -> subprocess.Completed
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=240, **options)
 
 
+def default_signals() -> None:
+    """Undo what nohup, or a shell in the background, has this process ignore."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def start(*arguments: str, cwd: Path, **options: Any) -> subprocess.Popen[str]:
-    """Start a command."""
+    """Start a command, with signals as a shell in a terminal leaves them."""
     command = [sys.executable, "-m", "fastpong", *arguments]
-    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+    return subprocess.Popen(
+        command,
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=default_signals,
+        **options,
+    )
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 120.0) -> None:
