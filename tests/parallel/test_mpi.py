@@ -51,9 +51,9 @@ def assert_close(state: dict[str, Any], one: dict[str, Any]) -> None:
 
 
 def test_any_number_of_ranks_makes_the_same_updates(tmp_path: Path) -> None:
-    """Seven envs do not divide evenly."""
+    """Four envs do not divide evenly."""
     for size in (1, 3):
-        done = run(size, *training(tmp_path / str(size), "karpathy", 7000, "--json"))
+        done = run(size, *training(tmp_path / str(size), "karpathy", 4400, "--json", envs=4))
         assert done.returncode == 0, done.stderr
         assert len(done.stdout.splitlines()) == 1 and json.loads(done.stdout)["reason"] == "steps"  # rank 0 alone
     assert_close(checkpoint(tmp_path / "3"), checkpoint(tmp_path / "1"))
@@ -140,12 +140,11 @@ def gone(processes: list[psutil.Process], seconds: float) -> bool:
     return not psutil.wait_procs(processes, timeout=seconds)[1]
 
 
-@pytest.mark.parametrize("victim", [0, 1])
-def test_a_killed_rank_ends_the_job(victim: int, tmp_path: Path) -> None:
+def test_a_killed_rank_ends_the_job(tmp_path: Path) -> None:
     process, ranks = started(2, tmp_path / "run")
     everyone = psutil.Process(process.pid).children(recursive=True)
     assert len(ranks) == 2
-    ranks[victim].kill()
+    ranks[1].kill()
     process.communicate(timeout=20)
     assert process.returncode != 0
     assert gone(everyone, 20), "env subprocesses are left"
