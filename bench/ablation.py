@@ -158,7 +158,7 @@ def table(arms: dict[str, Any]) -> str:
     """Return the Markdown table of all arms; `arms` are the files by name, ``control`` among them."""
     control = arms["control"]
     older = {path.stem.rpartition("seed")[2]: read_metrics(path) for path in sorted(RUNS.glob(OLDER_CONTROL))}
-    seeds = {s: {"lines": [[line[key] for key in COLUMNS] for line in lines]} for s, lines in older.items()}
+    seeds = {s: {"lines": [[line.get(key) for key in COLUMNS] for line in lines]} for s, lines in older.items()}
     wide = {"seeds": {s: run for s, run in seeds.items() if s.isdigit()} | control["seeds"]}
     head = ["arm", "seeds", "share of points 0.2–1.2 M", "to 10, M", "to 17, M", "share 1.5–2.5 M", "greedy, 2.5 M"]
     lines = [head, ["---"] * len(head)]
