@@ -6,10 +6,10 @@
 
 An early arm begins at step 0 and ends at 1.2 M steps. A late arm (--late) begins at the checkpoint at which the late
 phase of the control's run of the same seed was about to begin, and ends at 2.5 M steps, as the control does; so the
-two share all that came before. A change of code instead of a setting stands in
-another checkout, --source. Weights after 2.5 M steps then play 100 greedy games. Runs are in --out and go on when the
-same command is given again. Each arm's numbers are written to ``bench/runs/ablation-NAME.json``, from which `table`
-prints all arms, with the mean difference from the control and its standard error.
+two share all that came before. A change of code instead of a setting stands in another checkout, --source. Weights
+after 2.5 M steps then play 100 greedy games. Runs are in --out and go on when the same command is given again. Each
+arm's numbers are written to ``bench/runs/ablation-NAME.json``, from which `table` prints all arms, with the mean
+difference from the control and its standard error.
 """
 
 import argparse
