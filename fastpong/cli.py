@@ -15,7 +15,7 @@ STARTED = time.perf_counter()  # before the slow imports, which belong to the ti
 import typer
 
 from fastpong import __version__, config, signals
-from fastpong.errors import FastpongError, UsageError, explain
+from fastpong.errors import FastpongError, UsageError, explain, reader_gone
 from fastpong.options import (
     AsJson,
     Checkpoint,
@@ -275,8 +275,9 @@ def main() -> None:
         code = explain(error)
     try:
         sys.stdout.flush()
-    except OSError:  # nobody reads it: Python would fail once more as it ends
-        sys.stdout = open(os.devnull, "w")
+    except OSError as error:
+        code = code if code or reader_gone(error) else explain(error)
+        sys.stdout = open(os.devnull, "w")  # Python would fail once more as it ends
     sys.exit(code if isinstance(code, int) else 0)
 
 

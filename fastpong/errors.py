@@ -1,6 +1,7 @@
 """The errors a user can cause or meet; the command line prints each as one line."""
 
 import contextlib
+import errno
 import sys
 
 
@@ -18,6 +19,11 @@ class RanksError(FastpongError):
 
 class DivergedError(FastpongError):
     """Weights have become NaN or infinite."""
+
+
+def reader_gone(error: OSError) -> bool:
+    """Return whether writing failed because a pipe's reader has ended, or the terminal is gone."""
+    return error.errno in (errno.EPIPE, errno.EIO)
 
 
 def explain(error: BaseException, who: str = "") -> int:

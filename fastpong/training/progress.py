@@ -14,13 +14,20 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.text import Text
 
+from fastpong.errors import reader_gone
 from fastpong.rollout.episode_stats import EpisodeStats
 
 
 def tell(text: str, *, result: bool = False) -> None:
-    """Print a line to stderr, or a `result` to stdout, if somebody still reads it."""
-    with contextlib.suppress(OSError):
+    """Print a line to stderr, or a `result` to stdout, if somebody still reads it.
+
+    A result that cannot be written although somebody waits for it (the disk is full) raises OSError.
+    """
+    try:
         print(text, file=sys.stdout if result else sys.stderr, flush=True)
+    except OSError as error:
+        if result and not reader_gone(error):
+            raise
 
 
 class Progress:

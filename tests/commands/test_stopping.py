@@ -1,5 +1,6 @@
 """Whatever ends a run, it saves first; and whoever stops reading its output does not end it."""
 
+import contextlib
 import functools
 import json
 import os
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fastpong.training.progress import tell
 from fastpong.training.run_folder import RunFolder, read_metrics
 from tests.support.commands import SMALL, fastpong, one_line, settings, start, wait_for, workers_of
 from tests.support.terminal import Terminal
@@ -74,3 +76,15 @@ def test_training_goes_on_without_its_terminal(tmp_path: Path) -> None:
     os.close(terminal.side)
     assert terminal.process.wait(60) == 0
     assert RunFolder(tmp_path / "run").newest()[1]["steps"] == 3000
+
+
+def test_a_result_that_a_full_disk_swallows_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = [sys.executable, "-m", "fastpong", "presets"]
+    with contextlib.suppress(OSError), open("/dev/full", "w") as full:  # closing it fails as well
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+        monkeypatch.setattr(sys, "stdout", full)
+        with pytest.raises(OSError, match="No space left"):
+            tell("{}", result=True)
+        monkeypatch.setattr(sys, "stderr", full)
+        tell("a note that nobody needs")
+    assert done.returncode == 1 and "No space left on device" in one_line(done.stderr)
