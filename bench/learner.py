@@ -37,6 +37,7 @@ from fastpong.learners.updater import Epochs, Samples, TwoThreads
 from fastpong.parallel.comm import Serial
 from fastpong.parallel.machine import usable_cores
 from fastpong.policy import ConvPolicy
+from fastpong.training.actor import Actor
 from fastpong.training.trainer import Trainer
 
 
@@ -51,7 +52,7 @@ def played(hidden: int, skip: int) -> Trainer:
     # All epochs, over all steps.
     config = make_config("fast", {"hidden_units": hidden, "exploring_start_steps": 0, "target_kl": 0.0})
     with VectorEnv(config.num_envs, seed=1, num_actions=config.num_actions) as envs:
-        trainer = Trainer(config, envs)
+        trainer = Trainer(config, Actor(config, envs))
         trainer.start()
         for _ in range(skip):
             trainer.step()

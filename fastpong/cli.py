@@ -118,22 +118,44 @@ def train(
     mpi: Annotated[
         bool, option("Under mpiexec: train together, over all ranks.", "--mpi/--no-mpi", default="--mpi")
     ] = True,
+    ray: Annotated[
+        bool, option("Step the envs in Ray actors, on a Ray of this machine.", "--ray", group="Ray")
+    ] = False,
+    ray_address: Annotated[
+        str | None, option("The same on this Ray cluster.", "--ray-address", metavar="auto|HOST:PORT", group="Ray")
+    ] = None,
+    actors: Annotated[
+        int | None, option("Actors.", "--actors", default="as many as fit", low=1, metavar="N", group="Ray")
+    ] = None,
+    actor_cpus: Annotated[
+        float, option("Cores of each actor.", "--actor-cpus", default=1, low=0.1, metavar="X", group="Ray")
+    ] = 1.0,
+    placement: Annotated[
+        str, option("Few machines: pack; many: spread.", "--placement", default="pack", metavar="KIND", group="Ray")
+    ] = "pack",
+    ray_ship: Annotated[bool, option("Send this fastpong to the cluster.", "--ray-ship", group="Ray")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Train an agent in a run folder.
 
-    The folder gets settings, metrics and checkpoints. Under mpiexec all ranks train together.
+    The folder gets settings, metrics and checkpoints. Under mpiexec all ranks train together; on a Ray cluster its
+    actors play and this process learns.
     """
     from fastpong.commands.train import run as run_training
+    from fastpong.parallel.ray import Placing
     from fastpong.training.loop import Limits
 
     flags = {
         "preset": preset, "num_envs": envs, "seed": seed, "repeat_action_probability": sticky,
         "batch_games": batch_games, "window_seconds": window_seconds, "target_score": target,
     }  # fmt: skip
+    placing = Placing(ray_address, actors, actor_cpus, placement, ray_ship)
+    wanted = ray or ray_address is not None
+    if placing != Placing() and not wanted:
+        raise UsageError("--actors and the other options of Ray need --ray or --ray-address")
     code = run_training(
         run, flags, set_ or [], config_file, workers=workers, resume=resume, mpi=mpi,
-        limits=Limits(steps, minutes, STARTED), show=progress, as_json=as_json,
+        placing=placing if wanted else None, limits=Limits(steps, minutes, STARTED), show=progress, as_json=as_json,
     )  # fmt: skip
     if code:
         raise typer.Exit(code)

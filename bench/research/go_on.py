@@ -17,6 +17,7 @@ from bench.common import parser
 from fastpong.arrays import Arrays
 from fastpong.config import Config, changed, parse_assignments
 from fastpong.envs.vector_env import VectorEnv
+from fastpong.training.actor import Actor
 from fastpong.training.run_folder import RunFolder, load_weights
 from fastpong.training.trainer import Trainer
 
@@ -34,7 +35,7 @@ def begun(config: Config, weights: Arrays, scale: float) -> Arrays:
         What the logits are multiplied by.
     """
     with VectorEnv.of(config, 1) as envs:
-        trainer = Trainer(config, envs)
+        trainer = Trainer(config, Actor(config, envs))
         trainer.start()
         trainer.learner.begin_late_phase(0)
         state = trainer.state()

@@ -17,6 +17,7 @@ from fastpong.envs.vector_env import VectorEnv
 from fastpong.learners.ppo import PPO
 from fastpong.learners.updater import Samples, TwoThreads
 from fastpong.parallel.comm import Serial
+from fastpong.training.actor import Actor
 from fastpong.training.checkpoint import load
 from fastpong.training.loop import Limits, train
 from fastpong.training.progress import PlainProgress
@@ -47,7 +48,7 @@ def test_a_wider_network_plays_on_as_before_and_learns(run: RunFolder) -> None:
     seen = []
     for settings, state in ((config, arrays), (changed(config, {"hidden_units": 128}), wide)):
         with VectorEnv(4, 1, num_actions=3) as envs:
-            trainer = Trainer(settings, envs)
+            trainer = Trainer(settings, Actor(settings, envs))
             trainer.load_state(state)
             for _ in range(20):
                 trainer.step()
@@ -129,7 +130,7 @@ def test_joined_agents_say_the_mean_of_what_each_says(run: RunFolder) -> None:
 def _played(config: Config, weights: Arrays) -> tuple[F32, U8]:
     """Return the values and the actions (20, 4) of the first steps of four games."""
     with VectorEnv(4, 1, num_actions=3) as envs:
-        trainer = Trainer(config, envs)
+        trainer = Trainer(config, Actor(config, envs))
         for name, array in trainer.policy.weights.arrays.items():
             array[:] = weights[f"policy.{name}"]
         trainer.start()

@@ -12,8 +12,9 @@ from fastpong.commands import speeds
 from fastpong.commands.speeds import Measure
 from fastpong.config import Config, settings
 from fastpong.parallel.machine import processor
+from fastpong.training.actor import STAGES
 from fastpong.training.loop import versions
-from fastpong.training.trainer import STAGES, Trainer
+from fastpong.training.trainer import Trainer
 
 NAMES = {
     "limit": "the emulator alone, one process per core",
@@ -56,7 +57,7 @@ def bench(
         print("warming up", file=sys.stderr, flush=True)
         for name in order:
             measures[name](min(seconds, 1.0))
-        trainer.seconds, before = dict.fromkeys(STAGES, 0.0), trainer.stats.steps
+        trainer.sampler.seconds, before = dict.fromkeys(STAGES, 0.0), trainer.stats.steps
         measured: dict[str, list[float]] = {name: [] for name in NAMES if name in measures}
         turns = max(1, round(seconds / TURN))
         for number in range(1, rounds + 1):
@@ -65,7 +66,7 @@ def bench(
             for name, values in zip(order, zip(*parts, strict=True), strict=True):
                 measured[name].append(statistics.fmean(values))
         steps = trainer.stats.steps - before
-        stages = {stage: round(1e6 * spent / steps, 3) for stage, spent in trainer.seconds.items()}
+        stages = {stage: round(1e6 * spent / steps, 3) for stage, spent in trainer.sampler.seconds.items()}
     medians = {name: round(statistics.median(values), 1) for name, values in measured.items()}
     ratios = {
         name: round(statistics.median(a / b for a, b in zip(values, measured["limit"], strict=True)), 4)

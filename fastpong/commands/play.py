@@ -9,11 +9,11 @@ from pathlib import Path
 from fastpong.arrays import U8
 from fastpong.commands import film, terminal, window
 from fastpong.commands.agent import Agent
-from fastpong.envs.base import LocalEnv
+from fastpong.envs.base import LocalEnvs
 from fastpong.errors import UsageError
 from fastpong.policy import make_policy
+from fastpong.training.actor import Actor
 from fastpong.training.evaluate import evaluation_config
-from fastpong.training.trainer import Actor
 
 FRAMES_PER_SECOND = 60.0  # of the console
 Picture = U8  # (210, 160, 3)
@@ -26,7 +26,7 @@ class Match:
         self.config, self._greedy = evaluation_config(agent.config, 1, agent.seed), not agent.sample
         policy = make_policy(self.config)
         policy.weights.load(agent.weights)
-        self._env = LocalEnv(self.config)
+        self._env = LocalEnvs(self.config)
         self._actor = Actor(self.config, self._env, policy)
         self.score = [0, 0]  # agent, opponent
         self.steps = 0
@@ -38,6 +38,7 @@ class Match:
         over = False
         while not over and self.steps != max_steps:
             actor.step(self._greedy)
+            env.recv(0)
             actor.rollout.release(actor.rollout.rows - 1)
             reward, over = int(env.rewards[0]), bool(env.ended[0])
             self.score[0] += max(reward, 0)

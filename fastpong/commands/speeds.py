@@ -22,6 +22,7 @@ from fastpong.config import Config
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.envs.worker import start_method
 from fastpong.parallel.machine import usable_cores
+from fastpong.training.actor import Actor
 from fastpong.training.kernels import load_acting, load_learning
 from fastpong.training.trainer import Trainer
 
@@ -126,7 +127,7 @@ def training(
     # No exploring starts: their steps are not learned from, so the first million steps of a run are faster.
     config = dataclasses.replace(config, exploring_start_steps=0)
     envs = stack.enter_context(VectorEnv.of(config, workers))
-    trainer = Trainer(config, envs)
+    trainer = Trainer(config, Actor(config, envs))
     if late:
         trainer.learner.begin_late_phase(0)
     trainer.start()

@@ -15,9 +15,11 @@ from fastpong.envs.vector_env import check_workers
 from fastpong.errors import DivergedError, FastpongError, RanksError, UsageError, explain
 from fastpong.parallel.comm import Communicator, env_range
 from fastpong.parallel.mpi import connect
+from fastpong.parallel.ray import Cluster, Placing
 from fastpong.training.evaluate import choose_best
 from fastpong.training.loop import Limits, Result, train, versions
 from fastpong.training.progress import KINDS, Progress, make_progress, tell
+from fastpong.training.remote import RayActor
 from fastpong.training.run_folder import RunFolder, new_run, read_metrics, resumed_run
 
 T = TypeVar("T")
@@ -25,13 +27,14 @@ T = TypeVar("T")
 
 def run(
     folder: Path | None, flags: Mapping[str, object], assignments: list[str], config_file: Path | None, *,
-    workers: int | None, resume: bool, mpi: bool, limits: Limits, show: str | None, as_json: bool,
+    workers: int | None, resume: bool, mpi: bool, placing: Placing | None, limits: Limits, show: str | None,
+    as_json: bool,
 ) -> int:  # fmt: skip
     """Train as the command line says, print the result, and return the exit code.
 
     `flags` are settings that have an option of their own (None: not given); they go before `assignments`, ``KEY=VALUE``
-    texts, and these before `config_file`. `show` is one of `fastpong.training.progress.KINDS`. The rest is as for
-    `fastpong.training.loop.train`.
+    texts, and these before `config_file`. `show` is one of `fastpong.training.progress.KINDS`. `placing` asks
+    for Ray actors. The rest is as for `fastpong.training.loop.train`.
     """
     if show is not None and show not in KINDS:
         raise UsageError(f"--progress is one of {', '.join(KINDS)}, not '{show}'")
@@ -45,13 +48,19 @@ def run(
         if config.num_envs < comm.size:
             raise UsageError(f"{comm.size} ranks have too little to do with {config.num_envs} envs: use fewer ranks")
         check_workers(len(env_range(config.num_envs, 0, comm.size)), workers, comm.local_size)
-        if not resume:
-            run_folder.create(config, {"command": " ".join(sys.argv[1:]), **versions()})
         return config, run_folder
 
+    def create() -> None:
+        if not resume:
+            run_folder.create(config, {"command": " ".join(sys.argv[1:]), **versions()})
+
     config, run_folder = _on_root(comm, prepare)
+    if placing and (comm.size > 1 or workers):
+        raise UsageError("with --ray the actors step the envs: leave out " + ("--workers" if workers else "mpiexec"))
     try:
-        result = _train(config, run_folder, comm, workers, resume, limits, show)
+        with Cluster(RayActor, placing, config.num_envs) if placing else contextlib.nullcontext() as cluster:
+            _on_root(comm, create)
+            result = _train(config, run_folder, comm, workers, cluster, resume, limits, show)
         if comm.rank == 0:
             _report(config, run_folder, result, workers, as_json)
         comm.barrier()
@@ -67,14 +76,16 @@ def run(
 
 
 def _train(
-    config: Config, folder: RunFolder, comm: Communicator, workers: int | None, resume: bool, limits: Limits,
-    show: str | None,
+    config: Config, folder: RunFolder, comm: Communicator, workers: int | None, cluster: Cluster | None, resume: bool,
+    limits: Limits, show: str | None,
 ) -> Result:  # fmt: skip
     past = read_metrics(folder.metrics) if resume and folder.metrics.exists() else []
     title = f"fastpong {__version__} · preset {config.preset} · run {folder.path}"
     progress = make_progress(show, title, past, config.preset) if comm.rank == 0 else Progress()
     try:
-        return train(config, folder, progress, comm=comm, workers=workers, resume=resume, limits=limits)
+        return train(
+            config, folder, progress, comm=comm, workers=workers, cluster=cluster, resume=resume, limits=limits
+        )
     except FastpongError as error:
         goes_on = folder.checkpoints() and not isinstance(error, UsageError | DivergedError)
         hint = f"; go on with: fastpong train --run {folder.path} --resume" if goes_on else ""

@@ -1,4 +1,4 @@
-"""What every set of envs can do, however it is run; and one env in this process."""
+"""What every set of envs can do, however it is run; and envs in this process."""
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
@@ -64,37 +64,47 @@ class Envs(Protocol):
         """Put all envs back to a `snapshot`; takes the place of `reset`."""
 
 
-class LocalEnv:
-    """One env in this process, with a run's rules. See `Envs`."""
+class LocalEnvs:
+    """Some envs of a run (by default the first one) in this process, in one group. See `Envs`.
 
-    env_count, env_offset = 1, 0
+    `before` are envs that are not used any more: as many as these give them their emulators.
+    """
 
-    def __init__(self, config: Config):
+    def __init__(self, config: Config, envs: range = range(1), before: "LocalEnvs | None" = None):
+        self.env_count, self.env_offset = len(envs), envs.start
         rules = config.seed, config.frame_skip, config.repeat_action_probability, config.num_actions
-        self.emulators = Emulators([0], *rules)
-        self.groups, self.rows = [np.zeros(1, np.int64)], np.zeros(1, np.int64)
+        pool = before.emulators.pool if before else None
+        self.emulators: Emulators = Emulators(envs, *rules, pool=pool)
+        self.groups, self.rows = [np.arange(len(envs))], np.arange(len(envs))
         self.rotation: AbstractContextManager[None, None] = nullcontext()
+        self._actions: list[int] | None = None  # of a step that is still to be taken
         arrays, _ = self.emulators.reset()
         self.screens, self.rewards, self.ended = (arrays[name] for name in SHARED)
 
     def reset(self) -> None:
         """See `Envs`."""
+        self.recv(0)
         self.emulators.reset()
 
     def send(self, group: int, actions: U8) -> None:
-        """See `Envs`: the step is done at once."""
-        self.emulators.step_group(group, actions.tolist())
+        """See `Envs`: the step is taken when `recv` asks for it."""
+        self._actions = actions.tolist()
 
     def recv(self, group: int) -> None:
-        """See `Envs`: there is nothing to wait for."""
+        """See `Envs`."""
+        if self._actions is not None:
+            self.emulators.step_group(group, self._actions)
+            self._actions = None
 
     def snapshot(self) -> Arrays:
         """See `Envs`."""
+        self.recv(0)
         return as_arrays(self.emulators.snapshot(), self)
 
     def restore(self, arrays: Arrays) -> None:
         """See `Envs`."""
-        self.emulators.restore(dict(enumerate(as_states(arrays))))
+        self._actions = None
+        self.emulators.restore({self.env_offset + env: state for env, state in enumerate(as_states(arrays))})
         for name in SHARED:
             getattr(self, name)[:] = arrays[name]
 

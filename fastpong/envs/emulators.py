@@ -72,6 +72,8 @@ class Emulators(gymnasium.Env[Any, Any]):
         Size of the observation, if it has to be larger than the number of envs.
     splits : sequence of int
         Where the envs are cut into groups, which can be stepped separately with `step_group`.
+    pool : EmulatorPool, optional
+        Emulators that nobody else uses any more; they are used if they are of as many envs.
     """
 
     metadata = {"render_modes": []}
@@ -85,6 +87,7 @@ class Emulators(gymnasium.Env[Any, Any]):
         num_actions: int = 2,
         rows: int | None = None,
         splits: Sequence[int] = (),
+        pool: EmulatorPool | None = None,
     ):
         self.env_ids = np.asarray(env_ids, np.int64)
         self.seed, self.frame_skip = seed, frame_skip
@@ -95,7 +98,7 @@ class Emulators(gymnasium.Env[Any, Any]):
         bounds = [0, *splits, len(self.env_ids)]
         self.groups = [range(a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
         self.arrays: Arrays = {}
-        self._pool: EmulatorPool | None = None
+        self.pool = pool if pool and len(pool.own) == len(self.env_ids) else None
         self._screens: list[U8] = []  # those of each env, in `arrays`
         self._outcomes: list[list[I8]] = []  # what a step of each group writes, in `arrays`
         self._last_actions = [Action.NOOP] * len(self.env_ids)  # what a sticky action repeats
@@ -194,11 +197,11 @@ class Emulators(gymnasium.Env[Any, Any]):
 
     def _started(self) -> EmulatorPool:
         """Return the emulators; at first, make one of them."""
-        if self._pool is None:
-            if not self.arrays:
-                self.bind({k: np.zeros(v.shape, v.dtype) for k, v in observation_space(self.rows).items()})
-            self._pool = EmulatorPool(len(self.env_ids))
-        return self._pool
+        if not self.arrays:
+            self.bind({k: np.zeros(v.shape, v.dtype) for k, v in observation_space(self.rows).items()})
+        if self.pool is None:
+            self.pool = EmulatorPool(len(self.env_ids))
+        return self.pool
 
     def _next_repeats(self, group: int) -> list[int]:
         """For how many frames each env of a group repeats its last action in the group's next step."""

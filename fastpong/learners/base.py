@@ -7,7 +7,7 @@ from fastpong.config import Config
 from fastpong.learners.ppo import PPO
 from fastpong.learners.reinforce import Reinforce
 from fastpong.parallel.comm import Communicator, Serial
-from fastpong.policy import POLICIES, Policy
+from fastpong.policy import Policy
 from fastpong.rollout.buffer import Rollout
 from fastpong.rollout.episode_stats import EpisodeStats
 
@@ -20,10 +20,14 @@ class Learner(Protocol):
     updates: int  # steps of the optimiser so far
     statistics: dict[str, float | str | None]  # of the last batch, by the names of the metrics
     synchronise_every: int  # steps of all envs after which ranks synchronise their episode statistics
+    ends_by_games: bool  # a batch ends with a game, so that nobody knows before with which step
     log_each_batch: bool  # a line of metrics for each batch, besides one every `log_interval` steps
 
     def due(self, rollout: Rollout, stats: EpisodeStats) -> bool:
         """Whether there is enough to learn from; the same on all ranks."""
+
+    def steps_until_due(self, rollout: Rollout) -> int:
+        """Return the steps of every env before which there cannot be enough to learn from."""
 
     def learn(self, rollout: Rollout, stats: EpisodeStats) -> None:
         """Change the weights, and release the rows that were learned from."""
@@ -51,9 +55,10 @@ LEARNERS: dict[str, Any] = {"ppo": PPO, "reinforce": Reinforce}
 """The learner of each algorithm; it takes the policy of `POLICIES`."""
 
 
-def make_agent(config: Config, comm: Communicator | None = None, envs: range | None = None) -> tuple[Policy, Learner]:
-    """Return the policy of a run and what changes its weights, for a rank with these envs (all by default)."""
+def make_learner(
+    config: Config, policy: Policy, comm: Communicator | None = None, envs: range | None = None
+) -> Learner:
+    """Return what changes the weights of a run's policy, for a rank with these envs (all by default)."""
     envs = range(config.num_envs) if envs is None else envs
-    policy = POLICIES[config.algorithm](config, envs.start)
     learner: Learner = LEARNERS[config.algorithm](config, policy, comm or Serial(), envs)
-    return policy, learner
+    return learner

@@ -41,7 +41,7 @@ class PPO:
     """
 
     synchronise_every = 16
-    log_each_batch = False
+    ends_by_games = log_each_batch = False
     SLOW_KERNELS = (update.epoch_half,)
 
     def __init__(self, config: Config, policy: ConvPolicy, comm: Communicator, envs: range):
@@ -59,7 +59,11 @@ class PPO:
 
     def due(self, rollout: Rollout, stats: EpisodeStats) -> bool:
         """Whether all new rows but the last, which has no outcome yet, make a batch."""
-        return rollout.rows - int(rollout.first_unused[0]) > self.config.rollout_steps
+        return self.steps_until_due(rollout) <= 0
+
+    def steps_until_due(self, rollout: Rollout) -> int:
+        """See `Learner`."""
+        return self.config.rollout_steps + 1 + int(rollout.first_unused[0]) - rollout.rows
 
     def reached(self, target: float, stats: EpisodeStats) -> bool:
         """Whether the score is at the target."""

@@ -15,6 +15,9 @@ from fastpong.rollout.buffer import Rollout
 from fastpong.rollout.episode_stats import EpisodeStats
 from fastpong.rollout.returns import finished_batch
 
+UNKNOWN = 1 << 30
+"""Steps until a game or a window ends: it may be any."""
+
 WINDOWS = 100
 """How many of the latest windows are looked at."""
 
@@ -94,6 +97,7 @@ class Reinforce:
         self.updates = 0
         self.statistics: dict[str, float | str | None] = {}
         self.windows = Windows(config) if config.window_seconds else None
+        self.ends_by_games = not config.window_seconds
         self.log_each_batch = bool(config.window_seconds) or config.batch_unit == "game"
         self._began: float | None = None  # when the first step of the batch was taken
 
@@ -103,6 +107,10 @@ class Reinforce:
         if self.windows:
             return bool(self._comm.broadcast(self.windows.is_over(stats.won + stats.lost)))
         return stats.batch_games >= self.config.batch_games
+
+    def steps_until_due(self, rollout: Rollout) -> int:
+        """See `Learner`: unknown."""
+        return UNKNOWN
 
     def learn(self, rollout: Rollout, stats: EpisodeStats) -> None:
         """Learn from the finished points (or games) of all rows but the last, which has no outcome yet."""

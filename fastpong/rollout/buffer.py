@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from fastpong.arrays import I64, Arrays
 from fastpong.config import Config
@@ -16,9 +17,13 @@ _COLUMNS: dict[str, type[np.generic]] = {
 }  # fmt: skip
 _SAVED = tuple(name for name in _COLUMNS if name != "offsets")  # these follow from the lengths
 
+_OUTCOMES = ("rewards", "ended")  # known one step later than the others
+
+TAIL: Layout = {**{name: 1 for name in _SAVED}, "images": "lengths"}
+"""Of the arrays of a `Rollout.tail`, see `fastpong.parallel.sharding`."""
+
 LAYOUT: Layout = {
-    **{name: 1 for name in _SAVED},
-    "images": "lengths", "first_unused": 0, "last_pixels": "last_counts", "last_counts": 0,
+    **TAIL, "first_unused": 0, "last_pixels": "last_counts", "last_counts": 0,
 }  # fmt: skip
 """Of the arrays of a state, see `fastpong.parallel.sharding`."""
 
@@ -70,12 +75,7 @@ class Rollout:
 
         `rows` int64 (n,) are these envs' rows in the observation.
         """
-        most = 2 * PIXELS * len(members)  # as much as the fullest of screens could need
-        if self._end + most > len(self._images):
-            grown = np.zeros(2 * len(self._images) + most, self._images.dtype)
-            grown[: self._end] = self._images[: self._end]
-            self._images = grown
-            self._hold(self.arrays._asdict())
+        self._reserve(2 * PIXELS * len(members))  # as much as the fullest of screens could need
         self._end = self._record(
             observation, rows, members, self.inputs.arrays, row * self.num_envs, self._images, self._end, self._last
         )
@@ -102,13 +102,10 @@ class Rollout:
         columns = {name: getattr(self.arrays, name)[: self.rows].copy() for name in _SAVED}
         for array in columns.values():  # so that nothing is left of rows that only some envs have released
             array[np.arange(self.rows)[:, None] < self.first_unused - self.history - self._kept] = 0
-        lengths = columns["lengths"].T.reshape(-1)  # env by env, row by row
-        ends = np.cumsum(lengths)
-        shifts = self.arrays.offsets[: self.rows].T.reshape(-1) - (ends - lengths)
-        images = self._images[np.arange(int(lengths.sum())) + np.repeat(shifts, lengths)]
+        images = self._images_of(0, columns["lengths"])
         pixels, counts = self._last
         last = np.concatenate([pixels[env, :count] for env, count in enumerate(counts)])
-        used = {"first_unused": self.first_unused, "last_pixels": last, "last_counts": counts}
+        used = {"first_unused": self.first_unused.copy(), "last_pixels": last, "last_counts": counts.copy()}
         return {**columns, "images": images, **used}
 
     def load_state(self, arrays: Arrays) -> None:
@@ -128,6 +125,47 @@ class Rollout:
         counts[:] = arrays["last_counts"]
         for env, (count, end) in enumerate(zip(counts, np.cumsum(counts), strict=True)):
             pixels[env, :count] = arrays["last_pixels"][end - count : end]
+
+    def tail(self, count: int) -> Arrays:
+        """Return the last `count` rows for another `Rollout` to `extend` itself with.
+
+        Their ``rewards`` and ``ended`` are those of the row before each, for the last one has no outcome yet.
+        """
+        first = self.rows - count
+        part = {name: getattr(self.arrays, name)[first : self.rows].copy() for name in _SAVED}
+        for name in _OUTCOMES:
+            part[name] = np.roll(getattr(self.arrays, name)[max(0, first - 1) : self.rows], 1, 0)[-count:]
+        return {**part, "images": self._images_of(first, part["lengths"])}
+
+    def extend(self, part: Arrays) -> None:
+        """Append the `tail` of another one."""
+        first, lengths, images = self.rows, part["lengths"].T.reshape(-1), part["images"]
+        for _ in range(len(part["lengths"])):
+            self.new_row()
+        self._reserve(len(images))
+        self._images[self._end : self._end + len(images)] = images
+        offsets = self._end + np.cumsum(lengths) - lengths
+        self._end += len(images)
+        self.arrays.offsets[first : self.rows] = offsets.reshape(self.num_envs, -1).T
+        for name in _SAVED:
+            shift = name in _OUTCOMES
+            known = shift and not first  # no row is before the first one
+            getattr(self.arrays, name)[first + known - shift : self.rows - shift] = part[name][known:]
+
+    def _images_of(self, first: int, lengths: I64) -> npt.NDArray[Any]:
+        """Return the images of the rows from `first` on, with these `lengths`, env by env."""
+        flat = lengths.T.reshape(-1)
+        shifts = self.arrays.offsets[first : self.rows].T.reshape(-1) - (np.cumsum(flat) - flat)
+        images: npt.NDArray[Any] = self._images[np.arange(int(flat.sum())) + np.repeat(shifts, flat)]
+        return images
+
+    def _reserve(self, most: int) -> None:
+        """Make room for `most` numbers more in the list of images."""
+        if self._end + most > len(self._images):
+            grown = np.zeros(2 * len(self._images) + most, self._images.dtype)
+            grown[: self._end] = self._images[: self._end]
+            self._images = grown
+            self._hold(self.arrays._asdict())
 
     def _hold(self, columns: Arrays) -> None:
         c = self.config

@@ -38,9 +38,9 @@ class EpisodeStats:
 
     `num_envs` counts the envs of all ranks, `envs` are those of this one (all by default). `steps` counts all steps so
     far; as of the last `synchronise`, `games` counts finished games, `batch_games` those since the last `begin_batch`,
-    and `net_points` points won minus points lost; `new_points` and `new_games` are those that it has counted, in order,
-    each game with the running reward after it. `running_reward` is the mean that the reference programs report, with
-    `decay` per game; it starts with the first game's score (None before).
+    and `net_points` points won minus points lost; `new_points` and `new_games` are those counted since the last
+    `forget_new`, in order, each game with the running reward after it. `running_reward` is the mean that the reference
+    programs report, with `decay` per game; it starts with the first game's score (None before).
     """
 
     def __init__(self, num_envs: int, decay: float, envs: range | None = None):
@@ -84,11 +84,11 @@ class EpisodeStats:
         mine = self._points, self._finished
         self._points, self._finished = [], []
         news = (comm or Serial()).allgather(mine)
-        self.new_points = sorted(point for points, _ in news for point in points)
-        self.won += sum(max(point.reward, 0) for point in self.new_points)
-        self.lost += sum(max(-point.reward, 0) for point in self.new_points)
-        self.net_points += sum(point.reward for point in self.new_points)
-        self.new_games = []
+        new_points = sorted(point for points, _ in news for point in points)
+        self.new_points += new_points
+        self.won += sum(max(point.reward, 0) for point in new_points)
+        self.lost += sum(max(-point.reward, 0) for point in new_points)
+        self.net_points += sum(point.reward for point in new_points)
         for game in sorted(game for _, games in news for game in games):
             self._recent.append((game.score, game.length))
             before = self.running_reward
@@ -97,6 +97,10 @@ class EpisodeStats:
             self.new_games.append((game, after))
             self.games += 1
             self.batch_games += 1
+
+    def forget_new(self) -> None:
+        """Begin `new_points` and `new_games` anew."""
+        self.new_points, self.new_games = [], []
 
     def begin_batch(self) -> None:
         """Count the games of a batch anew."""

@@ -17,9 +17,9 @@ from fastpong.config import Config, changed
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.noise import EVALUATION, stream_key
 from fastpong.policy import make_policy
+from fastpong.training.actor import Actor
 from fastpong.training.checkpoint import CheckpointError, load, save
 from fastpong.training.run_folder import RunFolder, policy_weights
-from fastpong.training.trainer import Actor
 
 MAX_ENVS = 64
 """Games that are played side by side, at most."""

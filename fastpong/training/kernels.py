@@ -16,7 +16,7 @@ from fastpong.config import Config
 from fastpong.kernels.compile.cache import remove_old_folders
 from fastpong.kernels.compile.jit import is_cached
 from fastpong.kernels.preprocess import SCREEN, Observation, as_words
-from fastpong.learners.base import LEARNERS, make_agent
+from fastpong.learners.base import LEARNERS, make_learner
 from fastpong.parallel.comm import Serial
 from fastpong.parallel.machine import usable_cores
 from fastpong.policy import make_policy
@@ -34,7 +34,8 @@ def load_acting(config: Config) -> None:
 
 def load_learning(config: Config, ranks: int = 1, late: bool = True) -> None:
     """Compile the kernels of a learner of so many ranks, or load them from the cache; `late`: also the late ones."""
-    policy, learner = make_agent(_spare(config), Serial(ranks))
+    policy = make_policy(_spare(config))
+    learner = make_learner(_spare(config), policy, Serial(ranks))
     rollout, stats = policy.make_rollout(1), EpisodeStats(1, 0.0)
     if late:
         learner.begin_late_phase(0)

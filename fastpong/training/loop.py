@@ -4,7 +4,8 @@ import dataclasses
 import math
 import platform
 import time
-from contextlib import closing, nullcontext
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Literal
@@ -17,9 +18,12 @@ from fastpong.envs.vector_env import VectorEnv, check_workers
 from fastpong.errors import DivergedError
 from fastpong.parallel.comm import Communicator, Serial, check_same_weights, env_range
 from fastpong.parallel.machine import usable_cores
+from fastpong.parallel.ray import Cluster
 from fastpong.signals import Interrupts
+from fastpong.training.actor import Actor, Sampler
 from fastpong.training.checkpoint import CheckpointError, save
 from fastpong.training.progress import Progress
+from fastpong.training.remote import RaySampler
 from fastpong.training.run_folder import RunFolder
 from fastpong.training.trainer import Trainer
 
@@ -54,6 +58,7 @@ def train(
     *,
     comm: Communicator | None = None,
     workers: int | None = None,
+    cluster: Cluster | None = None,
     resume: bool = False,
     limits: Limits | None = None,
 ) -> Result:
@@ -61,18 +66,17 @@ def train(
 
     Every rank calls this with the same arguments. Rank 0 shows progress, alone reads and writes the run folder, which
     exists, and returns the result of all. `workers` are the env subprocesses of each rank, by default one per usable
-    core, divided among the ranks of a machine: they change nothing but the speed. With `resume` the run goes on from
+    core, divided among the ranks of a machine: they change nothing but the speed. With a `cluster` its Ray
+    actors, of the class `fastpong.training.remote.RayActor`, step the envs instead. With `resume` the run goes on from
     its newest checkpoint. Raises `EnvError`, `CheckpointError`, `DivergedError` or `RanksError`; the last checkpoint is
     then intact.
     """
     comm, limits = comm or Serial(), limits or Limits()
     is_root = comm.rank == 0
-    mine = env_range(config.num_envs, comm.rank, comm.size)
-    workers = check_workers(len(mine), workers, comm.local_size)
     with (
         Interrupts() as interrupts,
-        VectorEnv.of(config, workers, mine) as envs,
-        closing(Trainer(config, envs, comm)) as trainer,
+        _sampler(config, comm, workers, cluster, progress) as sampler,
+        closing(Trainer(config, sampler, comm)) as trainer,
         run.lock() if is_root else nullcontext(),
     ):
         log = _Log(config, run, progress, limits, trainer)
@@ -87,20 +91,23 @@ def train(
         ended = reason = _why_stop(trainer.reached_target(), trainer.stats.steps >= most) if resume else None
         if not ended:
             _load_kernels(trainer, progress)
-            progress.note(_division(config.num_envs, comm.size, workers))
+            progress.note(_division(config.num_envs, comm, workers, cluster))
 
         log.begin()
         while not reason:
-            trainer.step()
+            trainer.step(trainer.steps_until(min(most, log.due_at(config.log_interval))))
             learned = trainer.learn_if_due()
 
             full = trainer.stats.steps >= most
-            log_due = (learned and trainer.learner.log_each_batch) or log.is_due(config.log_interval)
+            log_due = (learned and trainer.learner.log_each_batch) or trainer.stats.steps >= log.due_at(
+                config.log_interval
+            )
             if full or log_due:
                 trainer.synchronise()
             elif not trainer.synchronised:
                 continue
             progress.played(trainer.stats)
+            trainer.stats.forget_new()
             late = limits.minutes is not None and time.perf_counter() - limits.began >= 60 * limits.minutes
             flags = comm.allgather((late, interrupts.seen))
             reason = _why_stop(trainer.reached_target(), full, *flags)
@@ -146,9 +153,13 @@ class _Log:
         """Count speed from here on."""
         self._steps, self._time = self._trainer.stats.steps, time.perf_counter()
 
+    def due_at(self, interval: int) -> int:
+        """Return the first multiple of this number of steps after the last line."""
+        return (self._steps // interval + 1) * interval
+
     def is_due(self, interval: int) -> bool:
         """Whether a multiple of this number of steps was passed since the last line."""
-        return self._trainer.stats.steps // interval > self._steps // interval
+        return self._trainer.stats.steps >= self.due_at(interval)
 
     def write(self, reason: Reason | None, save_due: bool) -> None:
         """Write a line, and if due a checkpoint; a full disk does not end a run that goes on, but NaN does."""
@@ -213,10 +224,28 @@ def _load_kernels(trainer: Trainer, progress: Progress) -> None:
         trainer.comm.barrier()
 
 
-def _division(envs: int, ranks: int, workers: int) -> str:
+@contextmanager
+def _sampler(
+    config: Config, comm: Communicator, workers: int | None, cluster: Cluster | None, progress: Progress
+) -> Iterator[Sampler]:
+    """Give the envs of this rank to subprocesses here, or to the actors of a cluster."""
+    if cluster:
+        yield RaySampler(config, cluster, progress.note)
+        return
+    mine = env_range(config.num_envs, comm.rank, comm.size)
+    with VectorEnv.of(config, check_workers(len(mine), workers, comm.local_size), mine) as envs:
+        yield Actor(config, envs)
+
+
+def _division(envs: int, comm: Communicator, workers: int | None, cluster: Cluster | None) -> str:
     """Say how the envs are divided."""
+    if cluster:
+        return f"{envs} envs, {cluster.count} Ray actors"
+    workers = check_workers(len(env_range(envs, comm.rank, comm.size)), workers, comm.local_size)
     subprocesses = "one subprocess" if workers == 1 else f"{workers} subprocesses"
-    return f"{envs} envs, " + (f"{subprocesses} in all" if ranks == 1 else f"{ranks} ranks, {subprocesses} each")
+    return f"{envs} envs, " + (
+        f"{subprocesses} in all" if comm.size == 1 else f"{comm.size} ranks, {subprocesses} each"
+    )
 
 
 def _why_stop(target: bool, steps: bool, *flags: tuple[bool, bool]) -> Reason | None:

@@ -40,7 +40,7 @@ class Progress:
         """Show a line of ``metrics.jsonl``."""
 
     def played(self, stats: EpisodeStats) -> None:
-        """Tell of the points and games that the last `EpisodeStats.synchronise` counted."""
+        """Tell of the new points and games."""
 
     def close(self) -> None:
         """Leave the terminal as it was."""

@@ -5,7 +5,7 @@ from bench import learner
 from fastpong.commands.bench import NAMES, bench, table
 from fastpong.commands.speeds import training
 from fastpong.config import make_config
-from fastpong.training.trainer import STAGES
+from fastpong.training.actor import STAGES
 
 
 def test_every_speed_is_measured_in_every_round() -> None:

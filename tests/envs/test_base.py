@@ -1,21 +1,23 @@
-"""An env in this process does what the same env in a subprocess does."""
+"""Envs in this process do what the same envs in a subprocess do."""
 
 import numpy as np
 
 from fastpong.config import make_config
-from fastpong.envs.base import LAYOUT, Envs, LocalEnv
+from fastpong.envs.base import LAYOUT, Envs, LocalEnvs
 from fastpong.envs.vector_env import VectorEnv
 from tests.support.envs import play_at_random
 
 CONFIG = make_config("fast", {"num_envs": 1, "seed": 8, "num_actions": 2})
 
 
-def test_a_local_env_plays_what_a_subprocess_does() -> None:
-    """Beyond the end of a game, and with another frame skip; a second reset goes on with the noise."""
-    for changes, steps in (({}, 1200), ({"frame_skip": 3, "repeat_action_probability": 0.5}, 100)):
-        config = make_config("fast", {"num_envs": 1, "seed": 8, "num_actions": 2, **changes})
-        local = LocalEnv(config)
-        with VectorEnv.of(config, 1) as vector:
+def test_local_envs_play_what_a_subprocess_does() -> None:
+    """Beyond the end of a game, with another frame skip, on used emulators; a second reset goes on with the noise."""
+    local = LocalEnvs(make_config("fast", {"num_envs": 3, "seed": 1}), range(1, 3))
+    play_at_random(local, 50)
+    for changes, steps in (({}, 1000), ({"frame_skip": 3, "repeat_action_probability": 0.5}, 100)):
+        config = make_config("fast", {"num_envs": 3, "seed": 8, **changes})
+        local = LocalEnvs(config, range(1, 3), before=local)
+        with VectorEnv.of(config, 1, range(1, 3)) as vector:
             runs = []
             each: tuple[Envs, Envs] = local, vector
             for envs in each:
@@ -25,11 +27,11 @@ def test_a_local_env_plays_what_a_subprocess_does() -> None:
                 envs.reset()
                 runs.append((first, play_at_random(envs, 50)))
         assert runs[0] == runs[1]
-    assert (local.env_count, local.env_offset) == (1, 0)
+    assert (local.env_count, local.env_offset) == (2, 1)
 
 
 def test_a_long_local_game_has_points_and_an_end() -> None:
-    local = LocalEnv(CONFIG)
+    local = LocalEnvs(CONFIG)
     seen = play_at_random(local, 1200)
     assert any(step.rewards[0] for step in seen) and any(step.ended[0] for step in seen)
     assert len({step.screens[0] for step in seen}) > 100
@@ -38,8 +40,8 @@ def test_a_long_local_game_has_points_and_an_end() -> None:
 def test_a_snapshot_moves_between_this_process_and_a_subprocess() -> None:
     with VectorEnv.of(CONFIG, 1) as vector:
         vector.reset()
-        local = LocalEnv(CONFIG)
-        others: dict[str, tuple[Envs, Envs]] = {"from here": (local, vector), "to here": (vector, LocalEnv(CONFIG))}
+        local = LocalEnvs(CONFIG)
+        others: dict[str, tuple[Envs, Envs]] = {"from here": (local, vector), "to here": (vector, LocalEnvs(CONFIG))}
         for source, target in others.values():
             play_at_random(source, 130)
             saved = source.snapshot()
@@ -55,7 +57,7 @@ def test_a_snapshot_moves_between_this_process_and_a_subprocess() -> None:
 
 def test_a_snapshot_does_not_change_when_the_env_goes_on() -> None:
     """Over the end of a game as well: what comes after it is restored exactly, any number of times."""
-    local = LocalEnv(CONFIG)
+    local = LocalEnvs(CONFIG)
     play_at_random(local, 700)
     saved = local.snapshot()
     expected = play_at_random(local, 600, first=700)

@@ -3,14 +3,20 @@
 import numpy as np
 import pytest
 
-from fastpong.learners.base import Learner, make_agent
+from fastpong.config import Config
+from fastpong.learners.base import Learner, make_learner
 from fastpong.learners.ppo import PPO
 from fastpong.learners.reinforce import Reinforce
-from fastpong.policy import ConvPolicy, MlpPolicy, Policy
+from fastpong.policy import ConvPolicy, MlpPolicy, Policy, make_policy
 from fastpong.training.trainer import Trainer
 from tests.support.learners import after_41_steps, small
 
 PRESETS = ["fast", "karpathy"]
+
+
+def make_agent(config: Config) -> tuple[Policy, Learner]:
+    policy = make_policy(config)
+    return policy, make_learner(config, policy)
 
 
 @pytest.mark.parametrize(("preset", "kinds"), [("fast", (ConvPolicy, PPO)), ("karpathy", (MlpPolicy, Reinforce))])

@@ -10,6 +10,7 @@ from fastpong.envs.vector_env import VectorEnv
 from fastpong.learners.ppo import PPO
 from fastpong.learners.updater import TwoThreads
 from fastpong.parallel.comm import Communicator, Serial
+from fastpong.training.actor import Actor
 from fastpong.training.trainer import Trainer
 
 _SMALL: dict[str, dict[str, Any]] = {
@@ -27,7 +28,7 @@ def small(preset: str, **changes: Any) -> Config:
 def new_trainer(config: Config, workers: int = 1) -> Iterator[Trainer]:
     """A trainer whose envs have started."""
     with VectorEnv.of(config, workers) as envs:
-        trainer = Trainer(config, envs)
+        trainer = Trainer(config, Actor(config, envs))
         trainer.start()
         yield trainer
         trainer.close()

@@ -5,6 +5,7 @@ from typing import Any
 
 from fastpong.config import Config, make_config
 from fastpong.envs.vector_env import VectorEnv
+from fastpong.training.actor import Actor
 from fastpong.training.loop import Limits, Result, train
 from fastpong.training.progress import PlainProgress
 from fastpong.training.run_folder import RunFolder
@@ -34,7 +35,7 @@ def small(name: str, **changes: Any) -> Config:
 def trained(config: Config, workers: int, groups: int, steps: int) -> Trainer:
     """Return a trainer that has taken so many steps of each env, and learned from them."""
     with VectorEnv(config.num_envs, workers, config.seed, num_actions=config.num_actions, groups=groups) as envs:
-        trainer = Trainer(config, envs)
+        trainer = Trainer(config, Actor(config, envs))
         trainer.start()
         for _ in range(steps):
             trainer.step()

@@ -13,12 +13,14 @@ import zlib
 from fastpong.config import make_config
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.kernels import update
+from fastpong.training.actor import Actor
 from fastpong.training.trainer import Trainer
 
 if __name__ == "__main__":
-    config = make_config("fast", {"num_envs": 2, "batch_size": 128, "minibatch_size": 64, "update_epochs": 2})
+    changes = {"num_envs": 2, "batch_size": 128, "minibatch_size": 64, "update_epochs": 2, "critic_replay_batches": 0}
+    config = make_config("fast", changes)
     with VectorEnv.of(config, 1) as envs:
-        trainer = Trainer(config, envs)
+        trainer = Trainer(config, Actor(config, envs))
         trainer.start()
         apart = trainer.load_kernels()
         while not trainer.learn_if_due():

@@ -11,7 +11,8 @@ import pytest
 
 from fastpong.config import make_config
 from fastpong.envs.vector_env import VectorEnv
-from fastpong.training.trainer import STAGES, Trainer
+from fastpong.training.actor import STAGES, Actor
+from fastpong.training.trainer import Trainer
 from tests.support.trainings import small, trained
 
 
@@ -33,7 +34,7 @@ def test_workers_and_groups_change_no_bit(name: str, steps: int) -> None:
 def test_every_game_and_step_is_counted() -> None:
     config = make_config("karpathy", {"num_envs": 3, "batch_games": 1, "hidden_units": 10})
     with VectorEnv.of(config, 1) as envs:
-        trainer = Trainer(config, envs)
+        trainer = Trainer(config, Actor(config, envs))
         trainer.start()
         assert not trainer.learn_if_due()
         used = 0
@@ -48,7 +49,7 @@ def test_every_game_and_step_is_counted() -> None:
         # What no batch has used is still there.
         left = 3 * (trainer.rollout.rows - 1) - int(trainer.rollout.first_unused.sum())
         assert used + left == trainer.stats.steps
-        assert all(trainer.seconds[stage] > 0 for stage in STAGES)
+        assert all(trainer.sampler.seconds[stage] > 0 for stage in STAGES)
 
 
 COUNT = """
@@ -59,6 +60,7 @@ from fastpong.envs.vector_env import VectorEnv
 from fastpong.parallel.comm import env_range
 from fastpong.parallel.mpi import connect
 from fastpong.training.kernels import load_acting, load_learning
+from fastpong.training.actor import Actor
 from fastpong.training.trainer import Trainer
 
 OF_ALGORITHM = {
@@ -82,7 +84,7 @@ if __name__ == "__main__":
     config = make_config(sys.argv[1], {"num_envs": 4, **OF_ALGORITHM[config.algorithm]})
     comm = connect()
     with VectorEnv.of(config, 1, env_range(4, comm.rank, comm.size)) as envs:
-        trainer = Trainer(config, envs, comm)
+        trainer = Trainer(config, Actor(config, envs), comm)
         trainer.start()
         load_acting(config)
         load_learning(config, comm.size)
