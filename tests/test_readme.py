@@ -26,6 +26,7 @@ LINES = {
     "docs/kernels.md": 200,
     "docs/performance.md": 120,
     "docs/scaling.md": 90,
+    "docs/ray.md": 60,
     "docs/reference-programs.md": 80,
     "bench/RECORDS.md": 120,
     "CHANGELOG.md": 60,

@@ -6,6 +6,7 @@ import math
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,7 +104,15 @@ class Cluster:
         """Start another process in the place of one that is lost, on a machine that is left."""
         with contextlib.suppress(Exception):  # it may live on, where it cannot be reached
             self._ray.kill(self.members[index])
-        self.members[index] = self._start(index)
+        until = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                self.members[index] = self._start(index)
+                return
+            except ClusterError:  # for some seconds Ray believes that the machine is still there
+                if time.monotonic() > until:
+                    raise
+                time.sleep(1.0)
 
     def _place(self) -> Any:
         cpus = self._placing.cpus
