@@ -1,0 +1,97 @@
+"""What actors on a Ray cluster cost on one machine: steps per second, and where the seconds of a batch go.
+
+    python -m bench.ray_scaling [--actors 1 2] [--rounds 3] [--batches 4]
+
+Each round trains preset fast from its start with the envs in subprocesses here (a worker per core) and in each number
+of Ray actors, and on two MPI ranks, in turns; the first batch does not count. Prints a Markdown table of medians over the rounds:
+
+- steps/s, and its ratio to the envs here in the same round;
+- seconds of a batch in which the slowest actor plays, experience and weights travel, and this process learns;
+- seconds that Ray and its actors take to start.
+"""
+
+import contextlib
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+from bench.common import parser, train_on_ranks
+from bench.ranks import launcher
+from fastpong.config import Config, make_config
+from fastpong.envs.vector_env import VectorEnv
+from fastpong.parallel.ray import Cluster, Placing
+from fastpong.training.actor import Actor, Sampler
+from fastpong.training.kernels import load_acting, load_learning
+from fastpong.training.remote import RayActor, RaySampler
+from fastpong.training.trainer import Trainer
+
+
+def batches(sampler: Sampler, config: Config, count: int) -> dict[str, float]:
+    """Train for one batch and then for `count` more; return steps/s, and seconds a batch of each part of the work."""
+    trainer = Trainer(config, sampler)
+    with contextlib.closing(trainer):
+        trainer.start()
+        for number in range(count + 1):
+            while True:
+                trainer.step(trainer.steps_until(float("inf")))
+                if trainer.learn_if_due():
+                    break
+            if number == 0:
+                began, before = time.perf_counter(), dict(sampler.seconds)
+        seconds = time.perf_counter() - began
+    parts = {name: (spent - before[name]) / count for name, spent in sampler.seconds.items()}
+    return {"speed": count * config.batch_size / seconds, "batch": seconds / count, **parts}
+
+
+def measure_here(config: Config, count: int) -> dict[str, float]:
+    """Measure with the envs in subprocesses of this process."""
+    with VectorEnv.of(config) as envs:
+        return batches(Actor(config, envs), config, count)
+
+
+def measure_actors(actors: int, config: Config, count: int) -> dict[str, float]:
+    """Measure with the envs in Ray actors."""
+    began = time.perf_counter()
+    with Cluster(RayActor, Placing(actors=actors), config.num_envs) as cluster:
+        start = time.perf_counter() - began
+        return {"start": start, **batches(RaySampler(config, cluster, print), config, count)}
+
+
+def main() -> None:
+    """Measure in turns and print the table."""
+    options_of = parser(__doc__)
+    options_of.add_argument("--actors", type=int, nargs="+", default=[1, 2])
+    options_of.add_argument("--rounds", type=int, default=3)
+    options_of.add_argument("--batches", type=int, default=4)
+    arguments = options_of.parse_args()
+    config = make_config("fast", {"exploring_start_steps": 0})
+    load_acting(config)
+    load_learning(config)
+    kinds: dict[str, Callable[[], dict[str, float]]] = {"here": lambda: measure_here(config, arguments.batches)}
+    for actors in arguments.actors:
+        kinds[f"{actors} actors"] = lambda actors=actors: measure_actors(actors, config, arguments.batches)  # type: ignore[misc]
+    steps = (arguments.batches + 1) * config.batch_size + config.num_envs
+    options = ["--set", "exploring_start_steps=0"]
+    kinds["2 ranks"] = lambda: {"speed": train_on_ranks(launcher(2), steps, options)["speed"]}
+    rounds: dict[str, list[dict[str, float]]] = {kind: [] for kind in kinds}
+    for _ in range(arguments.rounds):
+        for kind, measure in kinds.items():
+            rounds[kind].append(measure())
+            print(kind, rounds[kind][-1], file=sys.stderr, flush=True)
+    print("| envs | steps/s | to those here, same round | s a batch | playing | travelling | learning | start, s |")
+    print("|---|---|---|---|---|---|---|---|")
+    for kind, results in rounds.items():
+
+        def median(name: str, results: list[dict[str, float]] = results) -> str:
+            values = [result[name] for result in results if name in result]
+            return f"{statistics.median(values):.2f}" if values else "–"
+
+        pairs = zip(results, rounds["here"], strict=True)
+        ratio = statistics.median(result["speed"] / here["speed"] for result, here in pairs)
+        cells = [median(name) for name in ("batch", "play", "travel", "update", "start")]
+        print(f"| {kind} | {float(median('speed')):.0f} | {ratio:.2f} | {' | '.join(cells)} |")
+
+
+if __name__ == "__main__":
+    main()
