@@ -3,7 +3,7 @@
     python -m bench.ray_scaling [--actors 1 2] [--rounds 3] [--batches 4]
 
 Each round trains preset fast from its start with the envs in subprocesses here (a worker per core) and in each number
-of Ray actors, and on two MPI ranks, in turns; the first batch does not count. Prints a Markdown table of medians over the rounds:
+of Ray actors, and on two MPI ranks, in turns; the first batch does not count. Prints a Markdown table of medians:
 
 - steps/s, and its ratio to the envs here in the same round;
 - seconds of a batch in which the slowest actor plays, experience and weights travel, and this process learns;
