@@ -11,6 +11,7 @@ of Ray actors, and on two MPI ranks, in turns; the first batch does not count. P
 """
 
 import contextlib
+import functools
 import statistics
 import sys
 import time
@@ -70,7 +71,7 @@ def main() -> None:
     load_learning(config)
     kinds: dict[str, Callable[[], dict[str, float]]] = {"here": lambda: measure_here(config, arguments.batches)}
     for actors in arguments.actors:
-        kinds[f"{actors} actors"] = lambda actors=actors: measure_actors(actors, config, arguments.batches)  # type: ignore[misc]
+        kinds[f"{actors} actors"] = functools.partial(measure_actors, actors, config, arguments.batches)
     steps = (arguments.batches + 1) * config.batch_size + config.num_envs
     options = ["--set", "exploring_start_steps=0"]
     kinds["2 ranks"] = lambda: {"speed": train_on_ranks(launcher(2), steps, options)["speed"]}

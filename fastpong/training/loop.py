@@ -99,9 +99,7 @@ def train(
             learned = trainer.learn_if_due()
 
             full = trainer.stats.steps >= most
-            log_due = (learned and trainer.learner.log_each_batch) or trainer.stats.steps >= log.due_at(
-                config.log_interval
-            )
+            log_due = (learned and trainer.learner.log_each_batch) or log.is_due(config.log_interval)
             if full or log_due:
                 trainer.synchronise()
             elif not trainer.synchronised:

@@ -1,6 +1,6 @@
 """Experience from a Ray cluster: actors that each own some of the envs, and the sampler that puts their work together.
 
-An image is sparse, so what a step brings is about 70 bytes: experience travels, gradients do not. Noise is keyed by
+Images are sparse, so a batch of steps is smaller than its gradients: experience travels, gradients do not. Noise is keyed by
 (seed, env, step), so who steps an env changes no bit.
 """
 
@@ -107,7 +107,7 @@ class RaySampler:
             self._begin(index)
 
     def ahead(self) -> int:
-        """See `Sampler`. To ask costs as much as a third of a step, and steps beyond the end of a batch are in vain."""
+        """See `Sampler`. To ask takes time, and steps beyond the end of a batch are in vain: the root balances both."""
         return math.isqrt(1 + self.steps_taken - self._states_at)
 
     def play(self, exploring_starts: Sequence[float], stop: Callable[[], bool] | None = None) -> None:
