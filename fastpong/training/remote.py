@@ -1,7 +1,7 @@
 """Experience from a Ray cluster: actors that each own some of the envs, and the sampler that puts their work together.
 
-Images are sparse, so a batch of steps is smaller than its gradients: experience travels, gradients do not. Noise is keyed by
-(seed, env, step), so who steps an env changes no bit.
+Images are sparse, so a batch of steps is smaller than its gradients: experience travels, gradients do not. Noise is
+keyed by (seed, env, step), so who steps an env changes no bit.
 """
 
 import contextlib
