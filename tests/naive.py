@@ -31,8 +31,7 @@ class Transition(NamedTuple):
 class Coefficients(NamedTuple):
     """Of the loss."""
 
-    clip_low: float
-    clip_high: float
+    clip: float
     entropy: float
     value: float
 
@@ -306,7 +305,7 @@ def objective(hidden: F64, w2: Any, learned: Transition, loss: Coefficients) -> 
     total = -loss.value * 0.5 * (learned.value_target - value) ** 2
     if len(probs):
         ratio = math.exp(float(logs[learned.action]) - learned.log_prob)
-        clipped = min(max(ratio, 1 - loss.clip_low), 1 + loss.clip_high)
+        clipped = min(max(ratio, 1 - loss.clip), 1 + loss.clip)
         total += min(ratio * learned.advantage, clipped * learned.advantage) + loss.entropy * entropy(probs)
     return total
 

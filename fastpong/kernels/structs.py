@@ -108,8 +108,7 @@ class Transitions(NamedTuple):
 class Loss(NamedTuple):
     """Coefficients of the loss, see `losses.loss_gradient`; `scale` is 1 / samples of the minibatch."""
 
-    clip_low: float
-    clip_high: float
+    clip_coef: float
     entropy_coef: float
     value_coef: float
     scale: float

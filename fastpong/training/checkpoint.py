@@ -23,7 +23,7 @@ from fastpong import __version__
 from fastpong.arrays import Arrays
 from fastpong.errors import FastpongError
 
-FORMAT = 3
+FORMAT = 4
 
 _DIGEST = 32  # bytes
 _MAX_FILE = 1 << 30
