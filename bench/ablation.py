@@ -2,14 +2,15 @@
 
     python -m bench.ablation control
     python -m bench.ablation NAME [--late] [--set KEY=VALUE …] [--source DIR]
-    python -m bench.ablation table
+    python -m bench.ablation table [--recipe NAME]
 
 An early arm begins at step 0 and ends at 1.2 M steps. A late arm (--late) begins at the checkpoint at which the late
 phase of the control's run of the same seed was about to begin, and ends at 2.5 M steps, as the control does; so the
 two share all that came before. A change of code instead of a setting stands in another checkout, --source. Weights
 after 2.5 M steps then play 100 greedy games. Runs are in --out and go on when the same command is given again. Each
-arm's numbers are written to ``bench/runs/ablation-NAME.json``, from which `table` prints all arms, with the mean
-difference from the control and its standard error.
+arm's numbers are written to ``bench/runs/ablation-RECIPE/NAME.json``, from which `table` prints all arms, with the mean
+difference from the control and its standard error. A recipe is named after what it no longer has; runs of different
+ones are not compared in a table.
 """
 
 import argparse
@@ -39,9 +40,6 @@ EARLY_SPAN, LATE_SPAN = (200_000, 1_200_000), (1_500_000, 2_500_000)
 """Spans of steps over which the share of points won is averaged."""
 
 COLUMNS = ("steps", "games", "score", "point_rate", "entropy", "approx_kl", "learning_rate")
-OLDER_CONTROL = "house-seed*.jsonl"
-"""Runs of the same recipe, with the same bits: five more seeds of the control."""
-
 Lines = list[dict[str, Any]]
 
 
@@ -157,21 +155,18 @@ def known(arm: dict[str, Any], column: int) -> dict[str, float]:
 def table(arms: dict[str, Any]) -> str:
     """Return the Markdown table of all arms; `arms` are the files by name, ``control`` among them."""
     control = arms["control"]
-    older = {path.stem.rpartition("seed")[2]: read_metrics(path) for path in sorted(RUNS.glob(OLDER_CONTROL))}
-    seeds = {s: {"lines": [[line.get(key) for key in COLUMNS] for line in lines]} for s, lines in older.items()}
-    wide = {"seeds": {s: run for s, run in seeds.items() if s.isdigit()} | control["seeds"]}
     head = ["arm", "seeds", "share of points 0.2–1.2 M", "to 10, M", "to 17, M", "share 1.5–2.5 M", "greedy, 2.5 M"]
     lines = [head, ["---"] * len(head)]
     for name, arm in ({"control": control} | arms).items():
         late, cells = arm["late"], [name, str(len(arm["seeds"]))]
         for column in range(5):
-            values = known(wide if arm is control else arm, column)
+            values = known(arm, column)
             if not values or (late and column == 0):
                 cells.append("")
             elif column in (1, 2):
                 cells.append(f"{statistics.median(values.values()):.2f} ({max(values.values()):.2f})")
             else:
-                gap = difference(values, known(control if late else wide, column), late)
+                gap = difference(values, known(control, column), late)
                 cells.append(f"{statistics.mean(values.values()):.3f}" + ("" if arm is control else f" ({gap})"))
         lines.append(cells)
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
@@ -181,12 +176,14 @@ def main() -> None:
     """Run an arm, or print the table."""
     options = parser(__doc__)
     options.add_argument("name")
+    options.add_argument("--recipe", default="one-clip")
     options.add_argument("--late", action="store_true")
     options.add_argument("--seeds", type=int, nargs="+", default=[20, 21, 22, 23, 24])
     options.add_argument("--source", type=Path, default=Path(__file__).parents[1])
     options.add_argument("--out", type=Path, default=Path("runs/ablation"))
     options.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     arguments = options.parse_args()
+    files = RUNS / f"ablation-{arguments.recipe}"
     if arguments.name != "table":
         arguments.out.mkdir(parents=True, exist_ok=True)
         arm = Arm(arguments)
@@ -194,9 +191,9 @@ def main() -> None:
         with ThreadPoolExecutor(2) as pool:
             seeds = dict(zip(map(str, arguments.seeds), pool.map(arm.run, arguments.seeds), strict=True))
         facts = {"settings": arguments.set, "late": arguments.late, "commit": commit, "seeds": seeds}
-        (RUNS / f"ablation-{arm.name}.json").write_text(json.dumps(facts) + "\n")
-    files = sorted(RUNS.glob("ablation-*.json"))
-    print(table({path.stem.removeprefix("ablation-"): json.loads(path.read_text()) for path in files}))
+        files.mkdir(exist_ok=True)
+        (files / f"{arm.name}.json").write_text(json.dumps(facts) + "\n")
+    print(table({path.stem: json.loads(path.read_text()) for path in sorted(files.glob("*.json"))}))
 
 
 if __name__ == "__main__":
