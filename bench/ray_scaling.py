@@ -1,13 +1,14 @@
 """What actors on a Ray cluster cost on one machine: steps per second, and where the seconds of a batch go.
 
-    python -m bench.ray_scaling [--actors 1 2] [--rounds 3] [--batches 4]
+    python -m bench.ray_scaling [--actors 1 2 4] [--rounds 5] [--batches 5]
 
-Each round trains preset fast from its start with the envs in subprocesses here (a worker per core) and in each number
-of Ray actors, and on two MPI ranks, in turns; the first batch does not count. Prints a Markdown table of medians:
+Each round trains preset fast from its start with the envs in subprocesses here (a worker per core), the same beside a
+Ray that has nothing to do, in each number of Ray actors, and on two MPI ranks, in turns; the first batch does not
+count. Prints a Markdown table of medians:
 
 - steps/s, and its ratio to the envs here in the same round;
 - seconds of a batch in which the slowest actor plays, experience and weights travel, and this process learns;
-- seconds that Ray and its actors take to start.
+- seconds that Ray and its actors take to start, and MiB of memory that they take before they have envs.
 """
 
 import contextlib
@@ -16,6 +17,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from bench.common import parser, train_on_ranks
 from bench.ranks import launcher
@@ -51,6 +53,19 @@ def measure_here(config: Config, count: int) -> dict[str, float]:
         return batches(Actor(config, envs), config, count)
 
 
+def available() -> float:
+    """Return the MiB of memory that are free or can be freed."""
+    line = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemAvailable"))
+    return int(line.split()[1]) / 1024
+
+
+def measure_beside(config: Config, count: int) -> dict[str, float]:
+    """Measure the envs here while a Ray with one actor waits."""
+    memory = available()
+    with Cluster(RayActor, Placing(actors=1), config.num_envs):
+        return {"memory": memory - available(), **measure_here(config, count)}
+
+
 def measure_actors(actors: int, config: Config, count: int) -> dict[str, float]:
     """Measure with the envs in Ray actors."""
     began = time.perf_counter()
@@ -62,16 +77,21 @@ def measure_actors(actors: int, config: Config, count: int) -> dict[str, float]:
 def main() -> None:
     """Measure in turns and print the table."""
     options_of = parser(__doc__)
-    options_of.add_argument("--actors", type=int, nargs="+", default=[1, 2])
-    options_of.add_argument("--rounds", type=int, default=3)
-    options_of.add_argument("--batches", type=int, default=4)
+    options_of.add_argument("--actors", type=int, nargs="+", default=[1, 2, 4])
+    options_of.add_argument("--rounds", type=int, default=5)
+    options_of.add_argument("--batches", type=int, default=5)
     arguments = options_of.parse_args()
     config = make_config("fast", {"exploring_start_steps": 0})
     load_acting(config)
     load_learning(config)
-    kinds: dict[str, Callable[[], dict[str, float]]] = {"here": lambda: measure_here(config, arguments.batches)}
+    kinds: dict[str, Callable[[], dict[str, float]]] = {
+        "here": lambda: measure_here(config, arguments.batches),
+        "here, Ray idle": lambda: measure_beside(config, arguments.batches),
+    }
     for actors in arguments.actors:
-        kinds[f"{actors} actors"] = functools.partial(measure_actors, actors, config, arguments.batches)
+        kinds[f"{actors} actor{'s' * (actors > 1)}"] = functools.partial(
+            measure_actors, actors, config, arguments.batches
+        )
     steps = (arguments.batches + 1) * config.batch_size + config.num_envs
     options = ["--set", "exploring_start_steps=0"]
     kinds["2 ranks"] = lambda: {"speed": train_on_ranks(launcher(2), steps, options)["speed"]}
@@ -80,18 +100,20 @@ def main() -> None:
         for kind, measure in kinds.items():
             rounds[kind].append(measure())
             print(kind, rounds[kind][-1], file=sys.stderr, flush=True)
-    print("| envs | steps/s | to those here, same round | s a batch | playing | travelling | learning | start, s |")
-    print("|---|---|---|---|---|---|---|---|")
+    heads = "envs", "steps/s", "to those here, same round", "s a batch", "playing", "travelling", "learning", "start, s"
+    print(f"| {' | '.join(heads)} | MiB |\n|{'---|' * (len(heads) + 1)}")
     for kind, results in rounds.items():
 
         def median(name: str, results: list[dict[str, float]] = results) -> str:
             values = [result[name] for result in results if name in result]
-            return f"{statistics.median(values):.2f}" if values else "–"
+            return f"{statistics.median(values):.3g}" if values else "–"
 
         pairs = zip(results, rounds["here"], strict=True)
         ratio = statistics.median(result["speed"] / here["speed"] for result, here in pairs)
-        cells = [median(name) for name in ("batch", "play", "travel", "update", "start")]
-        print(f"| {kind} | {float(median('speed')):.0f} | {ratio:.2f} | {' | '.join(cells)} |")
+        cells = [median(name) for name in ("batch", "play", "travel", "update", "start", "memory")]
+        print(
+            f"| {kind} | {statistics.median(result['speed'] for result in results):.0f} | {ratio:.2f} | {' | '.join(cells)} |"
+        )
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ class PPO:
     `schedule` sets learning rate, coefficients and phase.
     """
 
-    synchronise_every = 16
+    synchronise_every = 32
     ends_by_games = log_each_batch = False
     SLOW_KERNELS = (update.epoch_half,)
 
