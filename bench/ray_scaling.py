@@ -9,6 +9,9 @@ count. Prints a Markdown table of medians:
 - steps/s, and its ratio to the envs here in the same round;
 - seconds of a batch in which the slowest actor plays, experience and weights travel, and this process learns;
 - seconds that Ray and its actors take to start, and MiB of memory that they take before they have envs.
+
+A second table has the seconds a batch in which weights go to more actors than there are cores, and as many bytes come
+back as a batch of theirs would have, while nobody plays. All of them share the cores here, so a cluster is faster.
 """
 
 import contextlib
@@ -19,15 +22,24 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.common import parser, train_on_ranks
+import numpy as np
+import numpy.typing as npt
+
+from bench.common import parser, timed, train_on_ranks
 from bench.ranks import launcher
+from fastpong.arrays import F32
 from fastpong.config import Config, make_config
 from fastpong.envs.vector_env import VectorEnv
-from fastpong.parallel.ray import Cluster, Placing
+from fastpong.learners.ppo import PPO
+from fastpong.parallel.ray import Cluster, Placing, versions
+from fastpong.policy import make_policy
 from fastpong.training.actor import Actor, Sampler
 from fastpong.training.kernels import load_acting, load_learning
 from fastpong.training.remote import RayActor, RaySampler
 from fastpong.training.trainer import Trainer
+
+BYTES_A_STEP = 70
+"""What a step of an env takes in `fastpong.rollout.buffer.Rollout.tail`, on average."""
 
 
 def batches(sampler: Sampler, config: Config, count: int) -> dict[str, float]:
@@ -74,8 +86,35 @@ def measure_actors(actors: int, config: Config, count: int) -> dict[str, float]:
         return {"start": start, **batches(RaySampler(config, cluster, print), config, count)}
 
 
+class Echo:
+    """An actor that does not play: it answers at once."""
+
+    def versions(self) -> dict[str, str]:
+        """See `fastpong.parallel.ray.versions`."""
+        return versions()
+
+    def play(self, weights: F32, size: int) -> npt.NDArray[np.uint8]:
+        """Return so many bytes."""
+        return np.ones(size, np.uint8)
+
+
+def travelling(actors: int, config: Config) -> float:
+    """Return the median seconds a batch in which weights and the bytes of its experience travel."""
+    weights, asks = make_policy(config).weights.flat, config.rollout_steps // PPO.synchronise_every
+    size = BYTES_A_STEP * config.batch_size // asks // actors
+    with Cluster(Echo, Placing(actors=actors), actors) as cluster:
+
+        def batch() -> None:
+            shared = cluster.put(weights)
+            for _ in range(asks):
+                for answer in [member.play.remote(shared, size) for member in cluster.members]:
+                    cluster.result(answer)
+
+        return statistics.median(timed(batch) for _ in range(20))
+
+
 def main() -> None:
-    """Measure in turns and print the table."""
+    """Measure in turns and print the tables."""
     options_of = parser(__doc__)
     options_of.add_argument("--actors", type=int, nargs="+", default=[1, 2, 4])
     options_of.add_argument("--rounds", type=int, default=5)
@@ -111,9 +150,11 @@ def main() -> None:
         pairs = zip(results, rounds["here"], strict=True)
         ratio = statistics.median(result["speed"] / here["speed"] for result, here in pairs)
         cells = [median(name) for name in ("batch", "play", "travel", "update", "start", "memory")]
-        print(
-            f"| {kind} | {statistics.median(result['speed'] for result in results):.0f} | {ratio:.2f} | {' | '.join(cells)} |"
-        )
+        speed = statistics.median(result["speed"] for result in results)
+        print(f"| {kind} | {speed:.0f} | {ratio:.2f} | {' | '.join(cells)} |")
+    print("\n| actors | travelling alone, s a batch |\n|---|---|")
+    for actors in (1, 2, 4, 8, 16, 32):
+        print(f"| {actors} | {travelling(actors, config):.4f} |")
 
 
 if __name__ == "__main__":
