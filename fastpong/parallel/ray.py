@@ -219,6 +219,6 @@ def _within(seconds: float, work: Callable[[], object], complaint: str) -> None:
     thread.start()
     thread.join(seconds)
     if thread.is_alive():
-        raise ClusterError(f"{complaint} within {seconds:.0f} s")
+        raise ClusterError(f"{complaint} within {seconds:.0f} s; if it asks for a token, set RAY_AUTH_MODE=token")
     if failed:
         raise ClusterError(f"{complaint}: {str(failed[0]).splitlines()[0] if str(failed[0]) else failed[0]!r}")
