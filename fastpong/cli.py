@@ -17,33 +17,34 @@ import typer
 from fastpong import __version__, config, signals
 from fastpong.errors import FastpongError, UsageError, explain, reader_gone
 from fastpong.options import (
+    SETTINGS,
+    ActorCpus,
+    Actors,
     AsJson,
     Checkpoint,
     Command,
     Envs,
+    Placement,
     PlaySeed,
     Preset,
+    Ray,
+    RayAddress,
+    RayShip,
     Sample,
     Sticky,
     Workers,
+    epilog,
     option,
     setting,
 )
 from fastpong.parallel.machine import launched
 
-SETTINGS = [f"[{group}] {', '.join(names)}" for group, names in config.names_by_group().items()]
-"""The settings by groups, for the help of ``train``."""
-
 F = TypeVar("F", bound=Callable[..., None])
-
-
-def _epilog(*examples: str, more: Sequence[str] = ()) -> str:
-    return "\n\n".join([*more, "\n  ".join(["\b\nExamples:", *examples])])  # \b: these lines stay as they are
 
 
 app = typer.Typer(
     help="Learn Atari Pong from pixels with PPO, on one ordinary computer.",
-    epilog=_epilog("fastpong train --envs 64 --minutes 10", "fastpong play --terminal"),
+    epilog=epilog("fastpong train --envs 64 --minutes 10", "fastpong play --terminal"),
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
@@ -53,7 +54,7 @@ app = typer.Typer(
 
 def _command(name: str, *examples: str, more: Sequence[str] = ()) -> Callable[[F], F]:
     """Make a function a command, whose help ends with more lines, and these examples."""
-    return app.command(name, cls=Command, epilog=_epilog(*examples, more=more))
+    return app.command(name, cls=Command, epilog=epilog(*examples, more=more))
 
 
 def _show_version(value: bool) -> None:
@@ -118,22 +119,12 @@ def train(
     mpi: Annotated[
         bool, option("Under mpiexec: train together, over all ranks.", "--mpi/--no-mpi", default="--mpi")
     ] = True,
-    ray: Annotated[
-        bool, option("Step the envs in Ray actors, on a Ray of this machine.", "--ray", group="Ray")
-    ] = False,
-    ray_address: Annotated[
-        str | None, option("The same on this Ray cluster.", "--ray-address", metavar="auto|HOST:PORT", group="Ray")
-    ] = None,
-    actors: Annotated[
-        int | None, option("Actors.", "--actors", default="as many as fit", low=1, metavar="N", group="Ray")
-    ] = None,
-    actor_cpus: Annotated[
-        float, option("Cores of each actor.", "--actor-cpus", default=1, low=0.1, metavar="X", group="Ray")
-    ] = 1.0,
-    placement: Annotated[
-        str, option("Few machines: pack; many: spread.", "--placement", default="pack", metavar="KIND", group="Ray")
-    ] = "pack",
-    ray_ship: Annotated[bool, option("Send this fastpong to the cluster.", "--ray-ship", group="Ray")] = False,
+    ray: Ray = False,
+    ray_address: RayAddress = None,
+    actors: Actors = None,
+    actor_cpus: ActorCpus = 1.0,
+    placement: Placement = "pack",
+    ray_ship: RayShip = False,
     as_json: AsJson = False,
 ) -> None:
     """Train an agent in a run folder.

@@ -3,6 +3,7 @@
 Each help text ends with ``[1 or more; default: 64]``.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +11,15 @@ import typer
 from typer.core import TyperCommand
 
 from fastpong.commands.settings import allowed, number
-from fastpong.config import PRESETS, settings
+from fastpong.config import PRESETS, names_by_group, settings
+
+SETTINGS = [f"[{group}] {', '.join(names)}" for group, names in names_by_group().items()]
+"""The settings by groups, for the help of ``train``."""
+
+
+def epilog(*examples: str, more: Sequence[str] = ()) -> str:
+    """Return the end of a help text: more lines, and examples."""
+    return "\n\n".join([*more, "\n  ".join(["\b\nExamples:", *examples])])  # \b: these lines stay as they are
 
 
 def option(
@@ -73,3 +82,15 @@ PlaySeed = Annotated[
     int, option("Seed of the games, never those of training; play shows eval's first.", default=0, low=0, metavar="N")
 ]
 AsJson = Annotated[bool, option("Print the result as one JSON object.", "--json")]
+Ray = Annotated[bool, option("Step the envs in Ray actors, on a Ray of this machine.", "--ray", group="Ray")]
+RayAddress = Annotated[
+    str | None, option("The same on this Ray cluster.", "--ray-address", metavar="auto|HOST:PORT", group="Ray")
+]
+Actors = Annotated[int | None, option("Actors.", "--actors", default="as many as fit", low=1, metavar="N", group="Ray")]
+ActorCpus = Annotated[
+    float, option("Cores of each actor.", "--actor-cpus", default=1, low=0.1, metavar="X", group="Ray")
+]
+Placement = Annotated[
+    str, option("Few machines: pack; many: spread.", "--placement", default="pack", metavar="KIND", group="Ray")
+]
+RayShip = Annotated[bool, option("Send this fastpong to the cluster.", "--ray-ship", group="Ray")]
