@@ -7,7 +7,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -205,6 +205,19 @@ def _knock(address: str) -> None:
         raise ClusterError(f"no Ray cluster at {address}: {error.strerror or error}") from None
 
 
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Drop what is written to stderr: Ray's C++ core warns every second while nobody answers."""
+    stderr = os.dup(2)
+    try:
+        with open(os.devnull, "w") as nothing:
+            os.dup2(nothing.fileno(), 2)
+        yield
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+
+
 def _within(seconds: float, work: Callable[[], object], complaint: str) -> None:
     """Do something in a thread, which is left alone if it takes longer."""
     failed: list[BaseException] = []
@@ -216,8 +229,9 @@ def _within(seconds: float, work: Callable[[], object], complaint: str) -> None:
             failed.append(error)
 
     thread = threading.Thread(target=attempt, daemon=True)
-    thread.start()
-    thread.join(seconds)
+    with _quiet():
+        thread.start()
+        thread.join(seconds)
     if thread.is_alive():
         raise ClusterError(f"{complaint} within {seconds:.0f} s; if it asks for a token, set RAY_AUTH_MODE=token")
     if failed:

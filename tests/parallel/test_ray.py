@@ -6,6 +6,7 @@ Ray is not part of the `test` extra: ``.ci/ray`` installs it and runs these test
 import functools
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -147,6 +148,15 @@ def test_too_many_actors_are_told(two_nodes: Any, tmp_path: Path) -> None:
 def test_a_cluster_that_is_not_there_is_told(address: str, tmp_path: Path) -> None:
     done = fastpong("train", *SMALL[:4], "--ray-address", address, "--run", "run", cwd=tmp_path)
     assert done.returncode in (1, 2) and address in one_line(done.stderr)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_listener_that_never_answers_is_told(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        began = time.monotonic()
+        done = fastpong("train", *SMALL[:4], "--ray-address", address, "--run", "run", cwd=tmp_path)
+    assert done.returncode == 1 and address in one_line(done.stderr) and time.monotonic() - began < 30
     assert not (tmp_path / "run").exists()
 
 
