@@ -20,7 +20,7 @@ from fastpong.training.evaluate import choose_best
 from fastpong.training.loop import Limits, Result, train, versions
 from fastpong.training.progress import KINDS, Progress, make_progress, tell
 from fastpong.training.remote import RayActor
-from fastpong.training.run_folder import RunFolder, new_run, read_metrics, resumed_run
+from fastpong.training.run_folder import RunFolder, new_run, parse_metrics, resumed_run
 
 T = TypeVar("T")
 
@@ -79,7 +79,7 @@ def _train(
     config: Config, folder: RunFolder, comm: Communicator, workers: int | None, cluster: Cluster | None, resume: bool,
     limits: Limits, show: str | None,
 ) -> Result:  # fmt: skip
-    past = read_metrics(folder.metrics) if resume and folder.metrics.exists() else []
+    past = parse_metrics(folder.metrics)[0] if resume and folder.metrics.exists() else []
     title = f"fastpong {__version__} · preset {config.preset} · run {folder.path}"
     progress = make_progress(show, title, past, config.preset) if comm.rank == 0 else Progress()
     try:

@@ -138,10 +138,14 @@ class _Log:
             self._trainer.start()
             return
         arrays, about, complaints = newest
+        self._run.check_settings(self._config, about["config"])
         self._trainer.load_state(arrays)
         stats = self._trainer.stats
         if self._is_root:
-            self.line = self._run.cut_metrics(stats.steps) or {"steps": stats.steps, "score": stats.score}
+            last, damage = self._run.cut_metrics(stats.steps)
+            self.line = last or {"steps": stats.steps, "score": stats.score}
+            for complaint in damage:
+                self._progress.note(complaint)
         for complaint in complaints:
             self._progress.note(f"{complaint}: going on from an older one")
         self._progress.note(f"going on from {stats.steps:,} steps")

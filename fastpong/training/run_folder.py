@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -118,15 +119,34 @@ class RunFolder:
         detail = f" ({'; '.join(complaints)})" if complaints else ""
         raise CheckpointError(f"{self.path} has no checkpoint to continue from{detail}: start a new run")
 
-    def cut_metrics(self, steps: int) -> dict[str, Any] | None:
-        """Delete the lines of ``metrics.jsonl`` later than the checkpoint to continue from; return the last one."""
+    def check_settings(self, config: Config, saved: Mapping[str, Any]) -> None:
+        """Raise `UsageError` if settings are not those of a checkpoint: someone has edited ``config.toml``."""
+        for name, value in asdict(config).items():
+            if name not in CHANGEABLE and value != saved.get(name):
+                raise UsageError(
+                    f"{name} is {value} in {self._config}, but {saved.get(name)} in the run: write that there"
+                )
+
+    def cut_metrics(self, steps: int) -> tuple[dict[str, Any] | None, list[str]]:
+        """Delete the lines of ``metrics.jsonl`` later than the checkpoint to continue from.
+
+        Returns the last one that is left, and complaints: a damaged file is kept beside the mended one.
+        """
         if not self.metrics.exists():
-            return None
-        kept = [line for line in read_metrics(self.metrics) if line["steps"] <= steps]
+            return None, []
+        lines, bad = parse_metrics(self.metrics)
+        kept = [line for line in lines if line["steps"] <= steps]
         temporary = self.metrics.with_suffix(".tmp")
         temporary.write_text("".join(json.dumps(line) + "\n" for line in kept))
+        complaints = []
+        if bad:
+            damaged = self.metrics.with_name("metrics.bad.jsonl")
+            self.metrics.replace(damaged)
+            complaints = [
+                f"{self.metrics} has damaged lines ({len(bad)}): they are left out, and kept in {damaged.name}"
+            ]
         temporary.replace(self.metrics)
-        return kept[-1] if kept else None
+        return kept[-1] if kept else None, complaints
 
     def log(self, line: Mapping[str, Any]) -> None:
         """Append a line to ``metrics.jsonl``; raises `CheckpointError`."""
@@ -137,19 +157,33 @@ class RunFolder:
             raise CheckpointError(f"cannot write {self.metrics}: {error.strerror}") from None
 
 
-def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """Lines of a ``metrics.jsonl``; a last line that a crash cut short is left out. Raises `UsageError`."""
+def parse_metrics(path: Path) -> tuple[list[dict[str, Any]], list[int]]:
+    """Read a ``metrics.jsonl``: its lines, and the numbers of damaged ones. Raises `UsageError` if it cannot be read.
+
+    A last line that a crash cut short is neither.
+    """
     try:
-        texts = path.read_text().splitlines()
+        texts = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    lines = []
+    lines, bad = [], []
     for number, text in enumerate(texts, 1):
         try:
-            lines.append(json.loads(text))
-        except json.JSONDecodeError:
-            if number < len(texts):
-                raise UsageError(f"{path}, line {number}, is not JSON") from None
+            line = json.loads(text)
+        except (ValueError, RecursionError):
+            line = None
+        if isinstance(line, dict) and isinstance(line.get("steps"), int):
+            lines.append(line)
+        elif number < len(texts):
+            bad.append(number)
+    return lines, bad
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """Lines of a ``metrics.jsonl``; raises `UsageError` also if one is damaged."""
+    lines, bad = parse_metrics(path)
+    if bad:
+        raise UsageError(f"{path}, line {bad[0]}, is not a line of metrics")
     return lines
 
 

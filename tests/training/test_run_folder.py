@@ -92,9 +92,27 @@ def test_metrics_after_a_crash(tmp_path: Path) -> None:
     run.cut_metrics(20)
     run.log({"steps": 25})
     assert [line["steps"] for line in read_metrics(run.metrics)] == [10, 20, 25]
-    run.metrics.write_text("oops\n{}\n")
-    with pytest.raises(UsageError, match="line 1"):
+
+
+@pytest.mark.parametrize("damage", [b"\0\0\0", b"", b"5", b"{}", b'{"steps": "x"}', b"\xff\xfe", b"[" * 100_000])
+def test_damaged_metrics_are_told_and_kept_beside_the_mended_ones(damage: bytes, tmp_path: Path) -> None:
+    run = made(tmp_path / "run")
+    run.metrics.write_bytes(b'{"steps": 10}\n' + damage + b'\n{"steps": 20}\n')
+    with pytest.raises(UsageError, match="line 2"):
         read_metrics(run.metrics)
+    before = run.metrics.read_bytes()
+    last, complaints = run.cut_metrics(20)
+    assert last == {"steps": 20} and "metrics.bad.jsonl" in complaints[0]
+    assert read_metrics(run.metrics) == [{"steps": 10}, {"steps": 20}]
+    assert run.metrics.with_name("metrics.bad.jsonl").read_bytes() == before
+
+
+def test_an_edited_config_is_refused(tmp_path: Path) -> None:
+    run = made(tmp_path / "run")
+    saved = dataclasses.asdict(run.config())
+    run.check_settings(changed(run.config(), {"target_score": 3.0}), saved)
+    with pytest.raises(UsageError, match="gamma is 0.5 in .*config.toml, but 0.985 in the run"):
+        run.check_settings(changed(run.config(), {"gamma": 0.5}), saved)
 
 
 def test_weights_come_from_a_file_or_from_the_best_of_a_run(tmp_path: Path) -> None:
