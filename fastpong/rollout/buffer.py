@@ -54,7 +54,7 @@ class Rollout:
     """
 
     def __init__(self, config: Config, encoding: Encoding, history: int, num_envs: int):
-        self.config, self.num_envs, self.history, self._record = config, num_envs, history, encoding.record
+        self.config, self.num_envs, self.history, self.encoding = config, num_envs, history, encoding
         self._last = LastImages(np.zeros((num_envs, encoding.pixels), np.int16), np.zeros(num_envs, np.int64))
         self.rows = self._kept = 0
         self._end = 0  # of what is used of `_images`
@@ -76,7 +76,7 @@ class Rollout:
         `rows` int64 (n,) are these envs' rows in the observation.
         """
         self._reserve(2 * PIXELS * len(members))  # as much as the fullest of screens could need
-        self._end = self._record(
+        self._end = self.encoding.record(
             observation, rows, members, self.inputs.arrays, row * self.num_envs, self._images, self._end, self._last
         )
 

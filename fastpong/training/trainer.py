@@ -20,6 +20,7 @@ from fastpong.rollout.buffer import join_states
 from fastpong.rollout.episode_stats import LAYOUT as STATS_LAYOUT
 from fastpong.training.actor import Sampler
 from fastpong.training.kernels import load_kernels
+from fastpong.training.schema import check_state
 
 CHECK_EVERY = 8
 """Batches after which ranks make sure that they still have the same weights."""
@@ -147,17 +148,20 @@ class Trainer:
     def load_state(self, arrays: Mapping[str, Any]) -> None:
         """Continue from a `state` in place of `start`, bit for bit, with any number of ranks and workers.
 
-        Raises `UsageError` if it is of another version, which keeps other things.
+        Raises `UsageError`, and changes nothing, if no run with these settings could have saved it.
         """
         parts: dict[str, Arrays] = {}
         for key, array in arrays.items():
             part, _, name = key.partition(".")
             parts.setdefault(part, {})[name] = array
+        own = {"policy": self.policy.weights.arrays, "learner": self.learner.state()}
+        fresh = {f"{part}.{name}": array for part, state in own.items() for name, array in state.items()}
         try:
-            for name, layout in LAYOUTS.items():
-                parts[name] = cut(parts[name], layout, self.sampler.mine)
-            self.policy.weights.load(parts["policy"])
-            self.learner.load_state(parts["learner"])
-        except (KeyError, ValueError) as error:
-            raise UsageError(f"the run is of another version of fastpong ({error}): begin a new one") from None
+            check_state(arrays, self.config, self.rollout.encoding, self.rollout.history, fresh)
+        except ValueError as error:
+            raise UsageError(f"no run with these settings saved this checkpoint ({error}): begin a new one") from None
+        for name, layout in LAYOUTS.items():
+            parts[name] = cut(parts[name], layout, self.sampler.mine)
+        self.policy.weights.load(parts["policy"])
+        self.learner.load_state(parts["learner"])
         self.sampler.restore(parts, int(arrays["step"]))

@@ -1,0 +1,117 @@
+"""What the arrays of a checkpoint have to be. Kernels check no bounds, so a resumed run checks all arrays first."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastpong.arrays import Arrays
+from fastpong.config import Config
+from fastpong.kernels.preprocess import COURT, PIXELS, SCREEN, STRIP_ROWS
+from fastpong.rollout.buffer import STRIPS, Encoding
+
+_ANY = 1 << 60
+_GROWING = ("learner.schedule_outcomes", "learner.window_rewards")  # as many as there were
+
+
+class _Field(NamedTuple):
+    """An array: a letter in `shape` stands for any size, the same wherever it stands; bounds are inclusive."""
+
+    dtype: Any
+    shape: tuple[int | str, ...]
+    low: float = 0
+    high: float = _ANY
+
+
+def _fields(config: Config, encoding: Encoding) -> dict[str, _Field]:
+    """Return the arrays of the envs, the rollout and the statistics, by name."""
+    n, rows = config.num_envs, ("rows", config.num_envs)
+    return {
+        "step": _Field(np.int64, ()),
+        "envs.steps": _Field(np.int64, (n,)),
+        "envs.last_actions": _Field(np.uint8, (n,), 0, 17),
+        "envs.emulators": _Field(np.uint8, ("bytes",)),
+        "envs.emulator_sizes": _Field(np.int64, (n,), 0, 1 << 16),
+        "envs.screens": _Field(np.uint8, (n, *SCREEN)),
+        "envs.rewards": _Field(np.int8, (n,), -128),
+        "envs.ended": _Field(np.int8, (n,), 0, 1),
+        "rollout.lengths": _Field(np.int64, rows, 0, 2 * PIXELS),
+        "rollout.steps_since_reset": _Field(np.int64, rows),
+        "rollout.forced": _Field(np.int16, rows, -config.exploring_start_steps, config.exploring_start_steps),
+        "rollout.actions": _Field(np.uint8, rows, 0, config.num_actions - 1),
+        "rollout.log_probs": _Field(np.float32, rows, -_ANY),
+        "rollout.values": _Field(np.float32, rows, -_ANY),
+        "rollout.rewards": _Field(np.int8, rows, -128),
+        "rollout.ended": _Field(np.int8, rows, 0, 1),
+        "rollout.images": _Field(encoding.dtype, ("images",), -_ANY),
+        "rollout.first_unused": _Field(np.int64, (n,)),
+        "rollout.last_pixels": _Field(np.int16, ("pixels",), 0, PIXELS - 1),
+        "rollout.last_counts": _Field(np.int64, (n,), 0, encoding.pixels),
+        "stats.counts": _Field(np.int64, (6,), -_ANY),
+        "stats.recent": _Field(np.int64, ("games", 2), -_ANY),
+        "stats.score": _Field(np.int64, (n,), -_ANY),
+        "stats.length": _Field(np.int64, (n,)),
+    }
+
+
+def check_state(arrays: Mapping[str, Any], config: Config, encoding: Encoding, history: int, fresh: Arrays) -> None:
+    """Raise `ValueError` unless these are arrays that a run with these settings could have saved.
+
+    Those of policy and learner are as in `fresh`. `history` is how many rows the network's inputs reach back.
+    """
+    fields = _fields(config, encoding)
+    for name, array in fresh.items():
+        shape = (name, *array.shape[1:]) if name in _GROWING else array.shape
+        fields[name] = _Field(array.dtype, shape, -_ANY)
+    if unknown := sorted({*arrays} ^ {*fields, "stats.running"}):
+        raise ValueError(f"{unknown[0]} is missing, or unknown")
+    sizes: dict[str, int] = {}
+    for name, field in fields.items():
+        array = arrays[name]
+        if array.dtype != field.dtype or array.ndim != len(field.shape):
+            raise ValueError(f"{name} is {array.dtype}, {array.ndim} dimensions")
+        for size, wanted in zip(array.shape, field.shape, strict=True):
+            if size != (sizes.setdefault(wanted, size) if isinstance(wanted, str) else wanted):
+                raise ValueError(f"{name} has shape {array.shape}")
+        # Windows without a reward yet, and the running reward before the first game, are NaN.
+        if not (
+            (array >= field.low) & (array <= field.high) | (name.startswith("learner.window") & (array != array))
+        ).all():
+            raise ValueError(f"{name} has values that are impossible")
+    if arrays["stats.running"].shape or arrays["stats.running"].dtype != np.float64:
+        raise ValueError("stats.running is not one number")
+    _check_rollout({name.partition(".")[2]: arrays[name] for name in fields}, encoding, history)
+
+
+def _check_rollout(arrays: Mapping[str, Any], encoding: Encoding, history: int) -> None:
+    """Check what hangs together: lists and their lengths, how far inputs reach back, and each image."""
+    lengths, unused = arrays["lengths"], arrays["first_unused"]
+    for name, total in (
+        ("images", lengths),
+        ("last_pixels", arrays["last_counts"]),
+        ("emulators", arrays["emulator_sizes"]),
+    ):
+        if len(arrays[name]) != total.sum():
+            raise ValueError(f"{name} is not as long as its parts")
+    rows = np.arange(len(lengths))[:, None]
+    if (unused > len(lengths)).any() or (
+        (rows >= unused) & (np.minimum(arrays["steps_since_reset"], history) > rows)
+    ).any():
+        raise ValueError("steps reach back before the first row")
+    images = arrays["images"].astype(np.int64)
+    first, last, good = (
+        _places(images) if encoding is STRIPS else (abs(images), abs(images), (images != 0) & (abs(images) <= PIXELS))
+    )
+    begins = np.zeros(len(images) + 1, bool)
+    begins[np.cumsum(lengths.T.reshape(-1))] = True
+    if not good.all() or not ((first[1:] > last[:-1]) | begins[1:-1]).all():
+        raise ValueError("images are not in order")
+
+
+def _places(strips: npt.NDArray[np.int64]) -> tuple[Any, Any, Any]:
+    """Return where strips begin and end in the order in which they are listed, and whether they are in the court."""
+    position, more = strips // STRIP_ROWS, strips % STRIP_ROWS
+    row, column = position // COURT[1], position % COURT[1]
+    first = ((row // STRIP_ROWS) * COURT[1] + column) * STRIP_ROWS + row % STRIP_ROWS
+    return first, first + more, (strips >= 0) & (row < COURT[0]) & (row % STRIP_ROWS + more < STRIP_ROWS)
