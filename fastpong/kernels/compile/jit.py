@@ -19,6 +19,7 @@ from numba import njit
 
 from fastpong.arrays import F32
 from fastpong.kernels.compile.cache import cache_folder
+from fastpong.kernels.compile.files import KernelCache
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,17 +28,19 @@ _NUMBA: Any = numba.config
 
 
 def _compiled(function: F, fastmath: bool | set[str], inline: str = "never") -> F:
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "inline": inline}
+    compiled: Any = njit(nogil=True, error_model="numpy", fastmath=fastmath, inline=inline)(function)
+    if not hasattr(compiled, "enable_caching"):
+        return cast(F, compiled)  # without the compiler
     before = _NUMBA.CACHE_DIR
     _NUMBA.CACHE_DIR = _FOLDER  # Numba asks for it here and now; what others compile is kept where it was
     try:
-        return cast(F, njit(cache=True, **options)(function))
+        compiled._cache = KernelCache(function)
     except RuntimeError as error:
         if "no locator" not in str(error):
             raise
-        return cast(F, njit(**options)(function))
     finally:
         _NUMBA.CACHE_DIR = before
+    return cast(F, compiled)
 
 
 def kernel(function: F) -> F:
