@@ -171,10 +171,12 @@ def parse_metrics(path: Path) -> tuple[list[dict[str, Any]], list[int]]:
         try:
             line = json.loads(text)
         except (ValueError, RecursionError):
+            if number == len(texts):
+                break
             line = None
         if isinstance(line, dict) and isinstance(line.get("steps"), int):
             lines.append(line)
-        elif number < len(texts):
+        else:
             bad.append(number)
     return lines, bad
 
@@ -183,7 +185,7 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     """Lines of a ``metrics.jsonl``; raises `UsageError` also if one is damaged."""
     lines, bad = parse_metrics(path)
     if bad:
-        raise UsageError(f"{path}, line {bad[0]}, is not a line of metrics")
+        raise UsageError(f"{path} is not a metrics.jsonl of fastpong: see line {bad[0]}")
     return lines
 
 
