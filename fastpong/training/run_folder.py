@@ -62,7 +62,10 @@ class RunFolder:
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other trainings out of this folder; raises `UsageError` if one is under way."""
+        """Keep other trainings out of this folder, and delete what a killed one left half written.
+
+        Raises `UsageError` if one is under way.
+        """
         with self._config.open() as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -70,6 +73,8 @@ class RunFolder:
                 raise UsageError(
                     f"another fastpong is training in {self.path}: stop it, or choose another --run"
                 ) from None
+            for left in self.path.rglob("*.tmp"):
+                left.unlink(missing_ok=True)
             yield
 
     def checkpoints(self) -> list[Path]:

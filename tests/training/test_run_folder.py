@@ -82,6 +82,17 @@ def test_a_run_of_another_version_names_the_one_that_reads_it(tmp_path: Path) ->
     assert str(error.value) == f"{path} is of fastpong 0.1.3, which reads it; this is fastpong {__version__}"
 
 
+def test_what_a_killed_run_left_half_written_goes(tmp_path: Path) -> None:
+    run = made(tmp_path / "run")
+    run.save_checkpoint(1, {"steps": np.array(1)}, {})
+    before = {*run.path.rglob("*")}
+    for path in (run.best, run.checkpoints()[0]):
+        path.with_name(f".{path.name}.123.tmp").touch()
+    run.metrics.with_suffix(".tmp").touch()
+    with run.lock():
+        assert {*run.path.rglob("*")} == before
+
+
 def test_metrics_after_a_crash(tmp_path: Path) -> None:
     run = made(tmp_path / "run")
     for steps in (10, 20, 30):
