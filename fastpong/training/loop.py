@@ -148,7 +148,10 @@ class _Log:
                 self._progress.note(complaint)
         for complaint in complaints:
             self._progress.note(f"{complaint}: going on from an older one")
-        self._progress.note(f"going on from {stats.steps:,} steps")
+        ends = [f"a score of {self._config.target_score:g}"]  # limits of the session before do not count any more
+        ends += [f"{self._limits.steps:,} steps"] if self._limits.steps else []
+        ends += [f"{self._limits.minutes:g} minutes"] if self._limits.minutes else []
+        self._progress.note(f"going on from {stats.steps:,} steps until {' or '.join(ends)}")
         self._earlier, self._best_score = about["wall_s"], about["best_score"]
 
     def begin(self) -> None:
