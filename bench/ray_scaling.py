@@ -11,7 +11,8 @@ count. Prints a Markdown table of medians:
 - seconds that Ray and its actors take to start, and MiB of memory that they take before they have envs.
 
 A second table has the seconds a batch in which weights go to more actors than there are cores, and as many bytes come
-back as a batch of theirs would have, while nobody plays. All of them share the cores here, so a cluster is faster.
+back as a batch of theirs would have, while nobody plays. All of them share the cores here, so a cluster is faster. A
+third one is computed from both, see docs/scaling.md; it needs 1 among --actors.
 """
 
 import contextlib
@@ -39,7 +40,7 @@ from fastpong.training.remote import RayActor, RaySampler
 from fastpong.training.trainer import Trainer
 
 BYTES_A_STEP = 70
-"""What a step of an env takes in `fastpong.rollout.buffer.Rollout.tail`, on average."""
+"""What a step of an env takes in `fastpong.rollout.buffer.Rollout.tail`, about."""
 
 
 def batches(sampler: Sampler, config: Config, count: int) -> dict[str, float]:
@@ -152,9 +153,15 @@ def main() -> None:
         cells = [median(name) for name in ("batch", "play", "travel", "update", "start", "memory")]
         speed = statistics.median(result["speed"] for result in results)
         print(f"| {kind} | {speed:.0f} | {ratio:.2f} | {' | '.join(cells)} |")
+    alone = {actors: travelling(actors, config) for actors in (1, 2, 4, 8, 16, 32)}
     print("\n| actors | travelling alone, s a batch |\n|---|---|")
-    for actors in (1, 2, 4, 8, 16, 32):
-        print(f"| {actors} | {travelling(actors, config):.4f} |")
+    for actors, seconds in alone.items():
+        print(f"| {actors} | {seconds:.4f} |")
+    print("\n| cores | s a batch | steps/s |\n|---|---|---|")
+    play, learn = (statistics.median(result[part] for result in rounds["1 actor"]) for part in ("play", "update"))
+    for cores in (16, 64, 256):
+        seconds = play / cores + alone[32] / 32 * cores + learn
+        print(f"| {cores} | {seconds:.2f} | {config.batch_size / seconds:.0f} |")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,9 @@
-"""Names of the array types that signatures use; a comment or docstring beside each gives the shape."""
+"""Names of the array types that signatures use, and the digest of files that hold arrays or code.
 
+A comment or docstring beside each use of a type gives the shape.
+"""
+
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -17,3 +21,11 @@ F64 = npt.NDArray[np.float64]
 
 Arrays = dict[str, npt.NDArray[Any]]
 """A state: arrays by name."""
+
+DIGEST = 32
+"""Bytes of a `digest`."""
+
+
+def digest(data: "bytes | memoryview[int]") -> bytes:
+    """Return the BLAKE2b digest that a file has at its end, to find accidental damage."""
+    return hashlib.blake2b(data, digest_size=DIGEST).digest()

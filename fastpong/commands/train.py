@@ -66,7 +66,7 @@ def run(
         comm.barrier()
     except BaseException as error:
         if comm.size > 1:  # the others wait for this rank: end them too
-            if isinstance(error, RanksError | DivergedError) and comm.rank:
+            if isinstance(error, UsageError | RanksError | DivergedError) and comm.rank:
                 time.sleep(5.0)  # every rank has the same error: rank 0 tells it
             if "--debug" in sys.argv:
                 traceback.print_exc()

@@ -6,7 +6,6 @@ what is unpacked is bounded.
 """
 
 import contextlib
-import hashlib
 import io
 import json
 import math
@@ -20,12 +19,11 @@ import numpy as np
 from numpy.lib import format as npy
 
 from fastpong import __version__
-from fastpong.arrays import Arrays
+from fastpong.arrays import DIGEST, Arrays, digest
 from fastpong.errors import FastpongError
 
 FORMAT = 4
 
-_DIGEST = 32  # bytes
 _MAX_FILE = 1 << 30
 _MAX_UNPACKED = 1 << 25  # bytes of all members, if one is compressed, as those of the shipped agent are
 _KINDS = "biufU"  # numbers and text, no objects
@@ -71,7 +69,7 @@ def load(path: Path) -> tuple[Arrays, dict[str, Any]]:
             raise ValueError("it is larger than 1 GiB")
         data = path.read_bytes()
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if archive.comment and archive.comment != _digest(data[:-_DIGEST]):
+            if archive.comment and archive.comment != digest(data[:-DIGEST]):
                 raise ValueError("its digest is another one")
             arrays = _members(archive)
             about: dict[str, Any] = json.loads(str(arrays.pop("about")))
@@ -94,14 +92,10 @@ def load(path: Path) -> tuple[Arrays, dict[str, Any]]:
     return arrays, about
 
 
-def _digest(data: "bytes | memoryview[int]") -> bytes:
-    return hashlib.blake2b(data, digest_size=_DIGEST).digest()
-
-
 def _sealed(archive: "memoryview[int]") -> bytes:
     """Return a zip archive that has no comment with the digest of all that is before it as its comment."""
-    data = bytes(archive[:-2]) + _DIGEST.to_bytes(2, "little")
-    return data + _digest(data)
+    data = bytes(archive[:-2]) + DIGEST.to_bytes(2, "little")
+    return data + digest(data)
 
 
 def _members(archive: zipfile.ZipFile) -> Arrays:

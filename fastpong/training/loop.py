@@ -66,10 +66,9 @@ def train(
 
     Every rank calls this with the same arguments. Rank 0 shows progress, alone reads and writes the run folder, which
     exists, and returns the result of all. `workers` are the env subprocesses of each rank, by default one per usable
-    core, divided among the ranks of a machine: they change nothing but the speed. With a `cluster` its Ray
-    actors, of the class `fastpong.training.remote.RayActor`, step the envs instead. With `resume` the run goes on from
-    its newest checkpoint. Raises `EnvError`, `CheckpointError`, `DivergedError` or `RanksError`; the last checkpoint is
-    then intact.
+    core: they change nothing but the speed. With a `cluster` its `fastpong.training.remote.RayActor` step the envs.
+    With `resume` the run goes on from its newest checkpoint. Raises `UsageError`, `EnvError`, `CheckpointError`,
+    `DivergedError` or `RanksError`; the last checkpoint is then intact.
     """
     comm, limits = comm or Serial(), limits or Limits()
     is_root = comm.rank == 0

@@ -4,19 +4,25 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from fastpong.arrays import Arrays
+from fastpong.arrays import I64, Arrays, Bool
 from fastpong.config import Config
 from fastpong.kernels.preprocess import COURT, PIXELS, SCREEN, STRIP_ROWS
 from fastpong.rollout.buffer import STRIPS, Encoding
 
 _ANY = 1 << 60
 _GROWING = ("learner.schedule_outcomes", "learner.window_rewards")  # as many as there were
+_MAYBE_NAN = ("stats.running", "learner.window_numbers")  # before the first game
+_LISTS = {
+    "rollout.images": "rollout.lengths",
+    "rollout.last_pixels": "rollout.last_counts",
+    "envs.emulators": "envs.emulator_sizes",
+}
+"""Arrays that hold pieces one after the other, and those of the pieces' lengths."""
 
 
 class _Field(NamedTuple):
-    """An array: a letter in `shape` stands for any size, the same wherever it stands; bounds are inclusive."""
+    """An array. A name in `shape` stands for any size, the same wherever it stands; bounds are inclusive."""
 
     dtype: Any
     shape: tuple[int | str, ...]
@@ -48,6 +54,7 @@ def _fields(config: Config, encoding: Encoding) -> dict[str, _Field]:
         "rollout.first_unused": _Field(np.int64, (n,)),
         "rollout.last_pixels": _Field(np.int16, ("pixels",), 0, PIXELS - 1),
         "rollout.last_counts": _Field(np.int64, (n,), 0, encoding.pixels),
+        "stats.running": _Field(np.float64, (), -_ANY),
         "stats.counts": _Field(np.int64, (6,), -_ANY),
         "stats.recent": _Field(np.int64, ("games", 2), -_ANY),
         "stats.score": _Field(np.int64, (n,), -_ANY),
@@ -64,7 +71,7 @@ def check_state(arrays: Mapping[str, Any], config: Config, encoding: Encoding, h
     for name, array in fresh.items():
         shape = (name, *array.shape[1:]) if name in _GROWING else array.shape
         fields[name] = _Field(array.dtype, shape, -_ANY)
-    if unknown := sorted({*arrays} ^ {*fields, "stats.running"}):
+    if unknown := sorted({*arrays} ^ {*fields}):
         raise ValueError(f"{unknown[0]} is missing, or unknown")
     sizes: dict[str, int] = {}
     for name, field in fields.items():
@@ -74,42 +81,36 @@ def check_state(arrays: Mapping[str, Any], config: Config, encoding: Encoding, h
         for size, wanted in zip(array.shape, field.shape, strict=True):
             if size != (sizes.setdefault(wanted, size) if isinstance(wanted, str) else wanted):
                 raise ValueError(f"{name} has shape {array.shape}")
-        # Windows without a reward yet, and the running reward before the first game, are NaN.
-        if not (
-            (array >= field.low) & (array <= field.high) | (name.startswith("learner.window") & (array != array))
-        ).all():
+        good = (array >= field.low) & (array <= field.high) | (np.isnan(array) if name in _MAYBE_NAN else False)
+        if not good.all():
             raise ValueError(f"{name} has values that are impossible")
-    if arrays["stats.running"].shape or arrays["stats.running"].dtype != np.float64:
-        raise ValueError("stats.running is not one number")
-    _check_rollout({name.partition(".")[2]: arrays[name] for name in fields}, encoding, history)
-
-
-def _check_rollout(arrays: Mapping[str, Any], encoding: Encoding, history: int) -> None:
-    """Check what hangs together: lists and their lengths, how far inputs reach back, and each image."""
-    lengths, unused = arrays["lengths"], arrays["first_unused"]
-    for name, total in (
-        ("images", lengths),
-        ("last_pixels", arrays["last_counts"]),
-        ("emulators", arrays["emulator_sizes"]),
-    ):
-        if len(arrays[name]) != total.sum():
+    for name, parts in _LISTS.items():
+        if len(arrays[name]) != arrays[parts].sum():
             raise ValueError(f"{name} is not as long as its parts")
-    rows = np.arange(len(lengths))[:, None]
-    if (unused > len(lengths)).any() or (
-        (rows >= unused) & (np.minimum(arrays["steps_since_reset"], history) > rows)
-    ).any():
+    ages, unused = arrays["rollout.steps_since_reset"], arrays["rollout.first_unused"]
+    rows = np.arange(len(ages))[:, None]
+    if (unused > len(ages)).any() or ((rows >= unused) & (np.minimum(ages, history) > rows)).any():
         raise ValueError("steps reach back before the first row")
-    images = arrays["images"].astype(np.int64)
-    first, last, good = (
-        _places(images) if encoding is STRIPS else (abs(images), abs(images), (images != 0) & (abs(images) <= PIXELS))
-    )
+    _check_images(arrays["rollout.images"].astype(np.int64), arrays["rollout.lengths"], encoding)
+
+
+def _check_images(images: I64, lengths: I64, encoding: Encoding) -> None:
+    """Check that numbers (all,) are in the court, and ascend within each image; those of env 0 come first.
+
+    `lengths` (rows, envs) are those of the images.
+    """
+    if encoding is STRIPS:
+        first, last, good = _places(images)
+    else:
+        first = last = abs(images)
+        good = (first > 0) & (first <= PIXELS)
     begins = np.zeros(len(images) + 1, bool)
     begins[np.cumsum(lengths.T.reshape(-1))] = True
     if not good.all() or not ((first[1:] > last[:-1]) | begins[1:-1]).all():
-        raise ValueError("images are not in order")
+        raise ValueError("rollout.images are not in order")
 
 
-def _places(strips: npt.NDArray[np.int64]) -> tuple[Any, Any, Any]:
+def _places(strips: I64) -> tuple[I64, I64, Bool]:
     """Return where strips begin and end in the order in which they are listed, and whether they are in the court."""
     position, more = strips // STRIP_ROWS, strips % STRIP_ROWS
     row, column = position // COURT[1], position % COURT[1]

@@ -66,6 +66,11 @@ def test_a_run_goes_on_with_another_number_of_ranks(tmp_path: Path) -> None:
     for size, steps, more in ((3, 800, []), (2, 1100, ["--resume"])):
         done = run(size, *training(parts, "fast", steps, *more))
         assert done.returncode == 0, done.stderr
+    toml = parts / "config.toml"
+    edited = toml.read_text().replace("gamma = 0.985", "gamma = 0.5")
+    toml.write_text(edited)
+    done = run(2, "train", "--run", str(parts), "--resume")
+    assert done.returncode == 2 and done.stderr.count("gamma is 0.5 in") == 1, done.stderr
     one, other = checkpoint(whole), checkpoint(parts)
     for state in (one, other):
         state["stats.counts"][3:5] = 0  # points since the last line of metrics

@@ -5,7 +5,6 @@ machine code ends the process. Here a file that is damaged, or cannot be read or
 """
 
 import contextlib
-import hashlib
 import io
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,11 +12,7 @@ from typing import Any
 
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
-_DIGEST = 32  # bytes
-
-
-def _digest(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=_DIGEST).digest()
+from fastpong.arrays import DIGEST, digest
 
 
 class _Files(IndexDataCacheFile):  # type: ignore[misc]  # Numba has no types
@@ -42,14 +37,14 @@ class _Files(IndexDataCacheFile):  # type: ignore[misc]  # Numba has no types
             data = Path(path).read_bytes()
         except OSError:
             return False
-        return data[-_DIGEST:] == _digest(data[:-_DIGEST])
+        return data[-DIGEST:] == digest(data[:-DIGEST])
 
     @contextlib.contextmanager
     def _open_for_write(self, filepath: str) -> Iterator[io.BytesIO]:
         with super()._open_for_write(filepath) as file:
             buffer = io.BytesIO()
             yield buffer
-            file.write(buffer.getvalue() + _digest(buffer.getvalue()))
+            file.write(buffer.getvalue() + digest(buffer.getvalue()))
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]
