@@ -32,6 +32,7 @@ from fastpong.arrays import F32
 from fastpong.config import Config, make_config
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.learners.ppo import PPO
+from fastpong.parallel.losses import Losses
 from fastpong.parallel.ray import Cluster, Placing, versions
 from fastpong.policy import make_policy
 from fastpong.training.actor import Actor, Sampler
@@ -84,7 +85,7 @@ def measure_actors(actors: int, config: Config, count: int) -> dict[str, float]:
     began = time.perf_counter()
     with Cluster(RayActor, Placing(actors=actors), config.num_envs) as cluster:
         start = time.perf_counter() - began
-        return {"start": start, **batches(RaySampler(config, cluster, print), config, count)}
+        return {"start": start, **batches(RaySampler(config, cluster, Losses(print)), config, count)}
 
 
 class Echo:

@@ -17,6 +17,14 @@ class RanksError(FastpongError):
     """Ranks cannot start, or have come apart."""
 
 
+class LostError(FastpongError):
+    """Too many processes of a run were lost."""
+
+
+class EnvError(FastpongError):
+    """An env subprocess failed, or cannot start."""
+
+
 class DivergedError(FastpongError):
     """Weights have become NaN or infinite."""
 

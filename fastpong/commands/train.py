@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 from fastpong import __version__
 from fastpong.config import Config, parse_assignments, read_toml
 from fastpong.envs.vector_env import check_workers
-from fastpong.errors import DivergedError, FastpongError, RanksError, UsageError, explain
+from fastpong.errors import DivergedError, FastpongError, LostError, RanksError, UsageError, explain
 from fastpong.parallel.comm import Communicator, env_range
 from fastpong.parallel.mpi import connect
 from fastpong.parallel.ray import Cluster, Placing
@@ -66,7 +66,7 @@ def run(
         comm.barrier()
     except BaseException as error:
         if comm.size > 1:  # the others wait for this rank: end them too
-            if isinstance(error, UsageError | RanksError | DivergedError) and comm.rank:
+            if isinstance(error, UsageError | RanksError | DivergedError | LostError) and comm.rank:
                 time.sleep(5.0)  # every rank has the same error: rank 0 tells it
             if "--debug" in sys.argv:
                 traceback.print_exc()

@@ -7,7 +7,9 @@ import numpy as np
 
 from fastpong.arrays import I8, I64, U8, Arrays
 from fastpong.config import Config
-from fastpong.envs.emulators import Emulators
+from fastpong.envs.emulators import Emulators, state_layout
+from fastpong.envs.memory import zeros
+from fastpong.parallel.losses import Losses
 from fastpong.parallel.sharding import Layout, join_bytes, split_bytes
 
 LAYOUT: Layout = {
@@ -37,6 +39,8 @@ class Envs(Protocol):
         uint8 (rows, 210, 160) and twice int8 (rows,): see `fastpong.envs.emulators.observation_space`.
     rotation : context manager
         To be entered for each step of all envs: see `CoreRotation`.
+    losses : Losses
+        Subprocesses that were lost.
     """
 
     env_count: int
@@ -47,6 +51,7 @@ class Envs(Protocol):
     rewards: I8
     ended: I8
     rotation: AbstractContextManager[None, None]
+    losses: Losses
 
     def reset(self) -> Any:
         """Start every game anew."""
@@ -77,6 +82,7 @@ class LocalEnvs:
         self.emulators: Emulators = Emulators(envs, *rules, pool=pool)
         self.groups, self.rows = [np.arange(len(envs))], np.arange(len(envs))
         self.rotation: AbstractContextManager[None, None] = nullcontext()
+        self.losses = Losses()  # there are no subprocesses
         self._actions: list[int] | None = None  # of a step that is still to be taken
         arrays, _ = self.emulators.reset()
         self.screens, self.rewards, self.ended = (arrays[name] for name in SHARED)
@@ -99,28 +105,35 @@ class LocalEnvs:
     def snapshot(self) -> Arrays:
         """See `Envs`."""
         self.recv(0)
-        return as_arrays(self.emulators.snapshot(), self)
+        states = zeros(state_layout(self.env_count))
+        self.emulators.save(states)
+        return as_snapshot(states, self)
 
     def restore(self, arrays: Arrays) -> None:
         """See `Envs`."""
         self._actions = None
-        self.emulators.restore({self.env_offset + env: state for env, state in enumerate(as_states(arrays))})
-        for name in SHARED:
-            getattr(self, name)[:] = arrays[name]
+        states = zeros(state_layout(self.env_count))
+        restore_snapshot(arrays, states, self)
+        self.emulators.restore(states)
 
 
-def as_arrays(states: list[tuple[int, int, int, bytes]], envs: Envs) -> Arrays:
-    """Write what `Emulators.snapshot` tells of all envs as arrays, with what `envs` shows of them."""
-    _, steps, last_actions, emulators = zip(*states, strict=True)
+def as_snapshot(states: Arrays, envs: Envs) -> Arrays:
+    """Return the snapshot of some envs; `states` are as `state_layout` says, in the rows of the envs."""
+    emulators, sizes = (states[name][envs.rows] for name in ("emulators", "emulator_sizes"))
+    parts = [state[:size].tobytes() for state, size in zip(emulators, sizes, strict=True)]
     return {
-        "steps": np.array(steps, np.int64),
-        "last_actions": np.array(last_actions, np.uint8),
-        **join_bytes(emulators, "emulators", "emulator_sizes"),
+        **join_bytes(parts, "emulators", "emulator_sizes"),
+        **{name: states[name][envs.rows] for name in ("steps", "last_actions")},
         **{name: getattr(envs, name)[envs.rows] for name in SHARED},
     }
 
 
-def as_states(arrays: Arrays) -> list[tuple[int, int, bytes]]:
-    """Return for each env what `Emulators.restore` takes."""
-    emulators = split_bytes(arrays["emulators"], arrays["emulator_sizes"])
-    return list(zip(arrays["steps"].tolist(), arrays["last_actions"].tolist(), emulators, strict=True))
+def restore_snapshot(arrays: Arrays, states: Arrays, envs: Envs) -> None:
+    """Write a snapshot into `states`, and into what the envs show."""
+    for row, data in zip(envs.rows, split_bytes(arrays["emulators"], arrays["emulator_sizes"]), strict=True):
+        states["emulators"][row, : len(data)] = np.frombuffer(data, np.uint8)
+        states["emulator_sizes"][row] = len(data)
+    for name in ("steps", "last_actions"):
+        states[name][envs.rows] = arrays[name]
+    for name in SHARED:
+        getattr(envs, name)[envs.rows] = arrays[name]

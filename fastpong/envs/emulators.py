@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ale_py import Action, ALEState
 
 from fastpong.arrays import I8, U8, Arrays
+from fastpong.envs.memory import Layout
 from fastpong.envs.pool import EmulatorPool
 from fastpong.noise import sticky_repeats
 
@@ -23,6 +24,9 @@ ACTIONS = (Action.RIGHT, Action.LEFT, Action.NOOP)
 """What the policy's actions 0, 1, 2 mean to the emulator: RIGHT moves the paddle up, LEFT moves it down.
 
 They are emulator actions by name, so that neither the minimal nor the full action set can shift them."""
+
+MAX_STATE = 16_384
+"""Bytes that there are for the state of an emulator; that of ALE 0.12 has 7,717."""
 
 _NOISE_BLOCK = 64  # steps of sticky noise drawn in one NumPy call, to make it cost next to nothing
 
@@ -41,6 +45,20 @@ def observation_space(rows: int) -> Any:
             "ended": box(0, 1, (rows,), np.int8),
         }
     )
+
+
+def state_layout(rows: int) -> Layout:
+    """Arrays for the states of so many envs, rows in their order.
+
+    ``steps`` since the run began, the ``last_actions`` of the emulator, which a sticky action repeats, and the bytes of
+    its state in ``emulators``, of which the first ``emulator_sizes`` count.
+    """
+    return {
+        "steps": ((rows,), np.int64),
+        "last_actions": ((rows,), np.uint8),
+        "emulators": ((rows, MAX_STATE), np.uint8),
+        "emulator_sizes": ((rows,), np.int64),
+    }
 
 
 class Emulators(gymnasium.Env[Any, Any]):
@@ -162,17 +180,18 @@ class Emulators(gymnasium.Env[Any, Any]):
                 pool.swap_out(i)
         pool.grow()
 
-    def snapshot(self) -> list[tuple[int, int, int, bytes]]:
-        """State of every env: (global index, steps since the run began, last action, emulator state)."""
+    def save(self, states: Arrays) -> None:
+        """Write the state of every env into arrays that are as `state_layout` says."""
         pool = self._started()
-        return [
-            (int(self.env_ids[i]), self._steps[group], self._last_actions[i].value, pool.save(i))
-            for group, envs in enumerate(self.groups)
-            for i in envs
-        ]
+        for group, envs in enumerate(self.groups):
+            for i in envs:
+                data = pool.save(i)
+                states["steps"][i], states["last_actions"][i] = self._steps[group], self._last_actions[i].value
+                states["emulators"][i, : len(data)] = np.frombuffer(data, np.uint8)
+                states["emulator_sizes"][i] = len(data)
 
-    def restore(self, states: dict[int, tuple[int, int, bytes]]) -> None:
-        """Put every env back to ``states[global index] = (steps, last action, emulator state)``.
+    def restore(self, states: Arrays) -> None:
+        """Put every env back to what `save` wrote, by these or by other emulators.
 
         Screens and outcomes in the observation are the caller's to restore: the emulator draws nothing until its next
         step.
@@ -180,10 +199,10 @@ class Emulators(gymnasium.Env[Any, Any]):
         pool = self._started()
         for group, envs in enumerate(self.groups):
             for i in envs:
-                steps, last, data = states[int(self.env_ids[i])]
-                pool.restore(i, ALEState(data))
-                self._last_actions[i] = Action(last)
-                self._steps[group] = steps
+                data = states["emulators"][i, : states["emulator_sizes"][i]]
+                pool.restore(i, ALEState(data.tobytes()))
+                self._last_actions[i] = Action(int(states["last_actions"][i]))
+                self._steps[group] = int(states["steps"][i])
         self._forget_noise()
 
     def screen_rgb(self) -> U8:

@@ -6,25 +6,26 @@ per subprocess; observations go through shared memory and are never copied or pi
 """
 
 import functools
-import pickle
-import signal
+import multiprocessing
+import struct
 from contextlib import AbstractContextManager
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
-from fastpong.arrays import I8, U8, Arrays
+from fastpong.arrays import U8, Arrays
 from fastpong.config import Config
-from fastpong.envs.base import SHARED, as_arrays, as_states
-from fastpong.envs.emulators import Emulators
-from fastpong.envs.worker import GONE, MAX_GROUPS, STEPPED, start_method, work
-from fastpong.errors import FastpongError, UsageError
+from fastpong.envs.base import SHARED, as_snapshot, restore_snapshot
+from fastpong.envs.emulators import Emulators, observation_space, state_layout
+from fastpong.envs.handle import WorkerHandle
+from fastpong.envs.memory import SharedArrays, zeros
+from fastpong.envs.worker import GONE, MAX_GROUPS, RESET, SAVE, start_method, work
+from fastpong.errors import EnvError, UsageError
+from fastpong.parallel.losses import Losses
 from fastpong.parallel.machine import CoreRotation, usable_cores
-
-
-class EnvError(FastpongError):
-    """An env subprocess failed or died."""
 
 
 def check_workers(env_count: int, workers: int | None, local_size: int = 1) -> int:
@@ -59,13 +60,15 @@ class VectorEnv(AsyncVectorEnv):
         Groups in flight, at most `env_count`.
     env_offset : int
         Global index of the first env.
+    losses : Losses
+        Is told of subprocesses that died or hung, and were replaced.
 
     Raises
     ------
     UsageError
         For impossible numbers of envs or workers.
-    EnvError
-        From any method, when a subprocess failed or died.
+    EnvError, LostError
+        From any method, when a subprocess failed, or when too many were lost.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class VectorEnv(AsyncVectorEnv):
         num_actions: int = 2,
         groups: int = 2,
         env_offset: int = 0,
+        losses: Losses | None = None,
     ):
         if env_count < 1:
             raise UsageError(f"--envs must be 1 or more, not {env_count}")
@@ -104,18 +108,21 @@ class VectorEnv(AsyncVectorEnv):
             rules = ((env_offset + envs).tolist(), seed, frame_skip, repeat_action_probability, num_actions)
             functions.append(functools.partial(Emulators, *rules, rows=most, splits=cuts.tolist()))
         self.groups = [np.array(group, np.int64) for group in members]
-        self._in_flight, self._most = [False] * groups, most
+        self._in_flight, self._most, self._functions = [False] * groups, most, functions
         self.rotation: AbstractContextManager[None, None] = CoreRotation(workers)
-        self.closed = False
-        body: Any = work  # gymnasium 1.3 passes one argument less than 1.4
+        self.losses = losses or Losses()
+        spaces: Any = observation_space(most)
+        layout = {**{name: (space.shape, space.dtype) for name, space in spaces.items()}, **state_layout(most)}
+        self._memory = SharedArrays({name: ((workers, *shape), dtype) for name, (shape, dtype) in layout.items()})
+        self.closed, self._handles = False, []
         try:
             with start_method() as context:
                 super().__init__(
                     functions,
-                    shared_memory=True,
+                    shared_memory=False,  # gymnasium's has a name, and a lock for each array
                     copy=False,
                     context=context,
-                    worker=body,
+                    worker=functools.partial(work, self._memory),
                     autoreset_mode=AutoresetMode.SAME_STEP,
                 )
         except GONE:
@@ -123,28 +130,52 @@ class VectorEnv(AsyncVectorEnv):
                 "the env subprocesses ended as they started; in a script, create VectorEnv under "
                 "if __name__ == '__main__'"
             ) from None
-        self.screens: U8 = self.observations["screens"].reshape(workers * most, 210, 160)
-        self.rewards: I8 = self.observations["rewards"].reshape(-1)
-        self.ended: I8 = self.observations["ended"].reshape(-1)
+        del self.error_queue  # subprocesses answer with their errors; and its semaphores have names
+        arrays = self._memory.arrays
+        for index, ends in enumerate(zip(self.processes, self.parent_pipes, strict=True)):
+            states = {name: arrays[name][index] for name in state_layout(most)}
+            again = functools.partial(self._start, index)
+            self._handles.append(WorkerHandle(f"{index}", ends, again, states, self.losses))
+        self.observations = {name: arrays[name] for name in SHARED}
+        self.screens, self.rewards, self.ended = (in_rows(arrays[name]) for name in SHARED)
 
     @classmethod
-    def of(cls, config: Config, workers: int | None = None, envs: range | None = None) -> "VectorEnv":
+    def of(
+        cls, config: Config, workers: int | None = None, envs: range | None = None, losses: Losses | None = None
+    ) -> "VectorEnv":
         """Start the envs of a run, or some of them, with its rules."""
         envs = range(config.num_envs) if envs is None else envs
         return cls(
             len(envs), workers, config.seed, config.frame_skip, config.repeat_action_probability, config.num_actions,
-            env_offset=envs.start,
+            env_offset=envs.start, losses=losses,
         )  # fmt: skip
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Arrays, dict[str, Any]]:
+        """See `Envs`; with a seed, from that run seed."""
+        self._finish_steps()
+        for handle in self._handles:
+            handle.send(RESET if seed is None else RESET + struct.pack("q", seed))
+        for handle in self._handles:
+            handle.wait_for_all()
+        return self.observations, {}
+
+    def step_async(self, actions: Any) -> None:
+        """Begin a step of all envs, as gymnasium's `step` does; `actions` is integer (workers, most envs of one)."""
+        for group, members in enumerate(self.groups):
+            self.send(group, np.asarray(actions, np.uint8).reshape(-1)[self.rows[members]])
+
+    def step_wait(self, timeout: float | None = None) -> tuple[Arrays, Any, Any, Any, dict[str, Any]]:
+        """Finish it. Rewards and ends are in the observation."""
+        self._finish_steps()
+        ends = np.zeros(self.workers, bool)
+        return self.observations, np.zeros(self.workers), ends, ends.copy(), {}
 
     def send(self, group: int, actions: U8) -> None:
         """See `Envs`."""
         assert not self._in_flight[group], "recv comes before send"
         head, chosen = bytes([group]), actions.tobytes()
         for worker, part in self._parts[group]:
-            try:
-                self.parent_pipes[worker].send_bytes(head + chosen[part])
-            except GONE:
-                raise self._death(worker) from None
+            self._handles[worker].send(head + chosen[part])
         self._in_flight[group] = True
 
     def recv(self, group: int) -> None:
@@ -152,40 +183,51 @@ class VectorEnv(AsyncVectorEnv):
         if not self._in_flight[group]:
             return
         for worker, _ in self._parts[group]:
-            self._reply(worker)
+            self._handles[worker].wait()
         self._in_flight[group] = False
+
+    def _finish_steps(self) -> None:
+        for group in range(len(self.groups)):
+            self.recv(group)
 
     def snapshot(self) -> Arrays:
         """See `Envs`. A `restore` of it, with any number of workers, continues bit for bit."""
-        for group in range(len(self.groups)):
-            self.recv(group)
-        for worker in range(self.workers):
-            self._ask(worker, "snapshot", None)
-        states = sorted(state for worker in range(self.workers) for state in self._reply(worker))
-        return as_arrays(states, self)
+        self._finish_steps()
+        for handle in self._handles:
+            handle.send(SAVE)
+        for handle in self._handles:
+            handle.wait_for_all()
+        states = {name: in_rows(self._memory.arrays[name]) for name in state_layout(0)}
+        return as_snapshot(states, self)
 
     def restore(self, arrays: Arrays) -> None:
         """See `Envs`."""
-        states = as_states(arrays)
-        for worker in range(self.workers):
-            mine = np.flatnonzero(self.rows // self._most == worker).tolist()
-            self._ask(worker, "restore", {self.env_offset + env: states[env] for env in mine})
-        for worker in range(self.workers):
-            self._reply(worker)
-        for name in SHARED:
-            getattr(self, name)[self.rows] = arrays[name]
+        self._finish_steps()
+        states = zeros(state_layout(len(self.screens)))
+        restore_snapshot(arrays, states, self)
+        for index, handle in enumerate(self._handles):
+            rows = slice(index * self._most, (index + 1) * self._most)
+            handle.restore({name: array[rows] for name, array in states.items()})
+        for handle in self._handles:
+            handle.wait_for_all()
 
     def close_extras(self, timeout: float | None = 2.0, terminate: bool = False) -> None:
         """Stop the subprocesses; they hold nothing that would have to be saved."""
-        for pipe in self.parent_pipes:
-            if pipe is not None:
-                pipe.close()
-        for process in self.processes:
-            process.join(0.0 if terminate else timeout)
-            if process.is_alive():
-                process.kill()
-                process.join()
-        self.error_queue.close()
+        for handle in self._handles:
+            handle.end(0.0 if terminate else timeout)
+        self._memory.close()
+
+    def _start(self, worker: int) -> tuple[BaseProcess, Connection]:
+        """Start a subprocess that takes the place of one that gymnasium started."""
+        with start_method() as name:
+            context: Any = multiprocessing.get_context(name)
+            parent_pipe, pipe = context.Pipe()
+            arguments = (self._memory, worker, self._functions[worker], pipe, parent_pipe)
+            process = context.Process(target=work, args=arguments, daemon=True)
+            process.start()
+        pipe.close()
+        self.processes[worker], self.parent_pipes[worker] = process, parent_pipe
+        return process, parent_pipe
 
     def __enter__(self) -> "VectorEnv":
         return self
@@ -193,29 +235,7 @@ class VectorEnv(AsyncVectorEnv):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _ask(self, worker: int, command: str, data: object) -> None:
-        try:
-            self.parent_pipes[worker].send((command, data))
-        except GONE:
-            raise self._death(worker) from None
 
-    def _reply(self, worker: int) -> Any:
-        """Return a subprocess's answer; None for a step."""
-        try:
-            message = self.parent_pipes[worker].recv_bytes()
-        except GONE:
-            raise self._death(worker) from None
-        if message == STEPPED:
-            return None
-        result, good = pickle.loads(message)
-        if not good:
-            _, kind, text, trace = self.error_queue.get()
-            raise EnvError(f"an env subprocess failed: {kind.__name__}: {text}") from RuntimeError(trace)
-        return result
-
-    def _death(self, worker: int) -> EnvError:
-        process = self.processes[worker]
-        process.join(1.0)
-        code = process.exitcode
-        how = f"was killed by {signal.Signals(-code).name}" if code and code < 0 else f"exited with {code}"
-        return EnvError(f"env subprocess {worker} (pid {process.pid}) {how}")
+def in_rows(array: Any) -> Any:
+    """Return a view of an array (workers, envs of one, …) in which envs are rows."""
+    return array.reshape(-1, *array.shape[2:])

@@ -4,17 +4,15 @@ import contextlib
 import multiprocessing
 import os
 import pickle
-import sys
+import struct
 import traceback
 from collections.abc import Iterator
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any
 
-from gymnasium.vector import AutoresetMode
-from gymnasium.vector.utils import read_from_shared_memory
-
 from fastpong.envs.emulators import Emulators
+from fastpong.envs.memory import SharedArrays
 from fastpong.signals import ignore, ignored_by_children
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
@@ -25,8 +23,13 @@ GONE = (EOFError, BrokenPipeError, ConnectionResetError)
 MAX_GROUPS = 128
 """A message that steps a group begins with the group's number, one byte; a pickle begins with 128."""
 
-STEPPED = b"\0"
-"""The answer to a step: it is done."""
+SAVE, RESTORE, RESET = b"\xfd", b"\xfe", b"\xff"
+"""Messages that tell all envs to write their states into the shared memory, to read them, and to begin anew."""
+
+DONE = b"\0"
+"""The answer to a message; any other is the text of an error, and where it was raised.
+
+It is short, because a subprocess that is stopped must not have written half of it."""
 
 
 @contextlib.contextmanager
@@ -53,56 +56,41 @@ def start_method() -> Iterator[str]:
                 os.environ[name] = value
 
 
-def work(
-    index: int,
-    env_fn: Any,
-    pipe: Connection,
-    parent_pipe: Connection,
-    shared_memory: Any,
-    error_queue: Any,
-    autoreset_mode: AutoresetMode,
-    semaphore: object = None,
-) -> None:
-    """Body of a subprocess; the signature is gymnasium's for the `worker` of an `AsyncVectorEnv`.
+def work(memory: SharedArrays, index: int, env_fn: Any, pipe: Connection, parent_pipe: Connection, *_: object) -> None:
+    """Body of a subprocess. After `memory` come the arguments of a worker of gymnasium's `AsyncVectorEnv`.
 
-    A message is the number of a group and the actions of its envs, uint8, which `STEPPED` answers; or what gymnasium
-    sends, a pickled (command, data), which a pickled (reply, whether it worked) answers.
+    A message is the number of a group and the actions of its envs, uint8; or `SAVE`, or `RESTORE`; or `RESET`, perhaps
+    with a seed, int64. `DONE` answers it. Gymnasium itself asks once, with a pickle, whether the spaces are its own.
     """
     ignore()
     parent_pipe.close()
     env: Emulators = env_fn()
+    own = {name: array[index] for name, array in memory.arrays.items()}
+    env.bind(own)
     try:
-        shared: Any = read_from_shared_memory(env.observation_space, shared_memory, n=-1)  # -1: all of them
-        env.bind({name: array[index] for name, array in shared.items()})
         while True:
             message = pipe.recv_bytes()
             if message[0] < MAX_GROUPS:
                 env.step_group(message[0], message[1:])
-                pipe.send_bytes(STEPPED)
+            elif message == SAVE:
+                env.save(own)
+            elif message == RESTORE:
+                env.restore(own)
+            elif message[:1] == RESET:
+                env.reset(seed=struct.unpack("q", message[1:])[0] if message[1:] else None)
+            else:
+                _answer_gymnasium(pipe, message)
                 continue
-            command, data = pickle.loads(message)
-            if command == "close":
-                break
-            pipe.send((_answer(env, command, data), True))
+            pipe.send_bytes(DONE)
     except GONE:
         pass  # the parent closed the pipe, or died
-    except Exception:
-        kind, error, _ = sys.exc_info()
-        error_queue.put((index, kind, error, traceback.format_exc()))
-        pipe.send((None, False))
+    except Exception as error:
+        with contextlib.suppress(*GONE):
+            pipe.send_bytes(f"{type(error).__name__}: {error}\n{traceback.format_exc()}".encode())
 
 
-def _answer(env: Emulators, command: str, data: Any) -> Any:
-    """Do what a command of gymnasium's or of `VectorEnv`'s asks for, and return the reply."""
-    if command == "step":
-        return None, *env.step(data)[1:]
-    if command == "reset":
-        env.reset(**data)
-        return None, {}
-    if command == "snapshot":
-        return env.snapshot()
-    if command == "restore":
-        return env.restore(data)
-    if command == "_check_spaces":
-        return True, True  # one function makes them all; to compare large boxes takes 0.8 MB an env
-    raise ValueError(f"unknown command {command!r}")
+def _answer_gymnasium(pipe: Connection, message: bytes) -> None:
+    command, _ = pickle.loads(message)
+    if command != "_check_spaces":
+        raise ValueError(f"unknown command {command!r}")
+    pipe.send(((True, True), True))  # one function makes them all; to compare large boxes takes 0.8 MB an env

@@ -43,6 +43,14 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
+def processor_time(process: int | None) -> float:
+    """Return the seconds for which a process has had a processor, 0 if that is not known."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
 class CoreRotation(AbstractContextManager[None, None]):
     """Keeps the calling thread on one core, and after some steps on another one: ``with rotation:`` around each step.
 

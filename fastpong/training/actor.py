@@ -9,6 +9,7 @@ from fastpong.arrays import Arrays
 from fastpong.config import Config
 from fastpong.envs.base import Envs
 from fastpong.kernels.preprocess import Observation, as_words
+from fastpong.parallel.losses import Losses
 from fastpong.policy import Policy, make_policy
 from fastpong.rollout.buffer import Rollout
 from fastpong.rollout.episode_stats import EpisodeStats
@@ -33,8 +34,8 @@ class Sampler(Protocol):
         Steps of each env since the run began.
     seconds : dict
         Time spent on each part of the work.
-    replaced : int
-        Processes that died and were replaced.
+    losses : Losses
+        Processes that were lost and replaced.
     """
 
     policy: Policy
@@ -43,7 +44,7 @@ class Sampler(Protocol):
     mine: range
     steps_taken: int
     seconds: dict[str, float]
-    replaced: int
+    losses: Losses
 
     def start(self) -> None:
         """Reset all envs."""
@@ -74,11 +75,10 @@ class Actor:
     has the time spent in each of `STAGES`. Without a `policy` the run's own begins.
     """
 
-    replaced = 0
-
     def __init__(self, config: Config, envs: Envs, policy: Policy | None = None):
         self.config, self.envs = config, envs
         self.policy = policy or make_policy(config, envs.env_offset)
+        self.losses = envs.losses
         self.mine = range(envs.env_offset, envs.env_offset + envs.env_count)
         self.rollout = self.policy.make_rollout(envs.env_count)
         self.stats = EpisodeStats(config.num_envs, config.running_reward_decay, self.mine)

@@ -15,19 +15,20 @@ import numpy as np
 import fastpong
 from fastpong.config import Config
 from fastpong.envs.vector_env import VectorEnv, check_workers
-from fastpong.errors import DivergedError
+from fastpong.errors import DivergedError, LostError
 from fastpong.parallel.comm import Communicator, Serial, check_same_weights, env_range
+from fastpong.parallel.losses import Losses
 from fastpong.parallel.machine import usable_cores
 from fastpong.parallel.ray import Cluster
 from fastpong.signals import Interrupts
 from fastpong.training.actor import Actor, Sampler
 from fastpong.training.checkpoint import CheckpointError, save
-from fastpong.training.progress import Progress
+from fastpong.training.progress import Progress, tell
 from fastpong.training.remote import RaySampler
 from fastpong.training.run_folder import RunFolder
 from fastpong.training.trainer import Trainer
 
-Reason = Literal["target", "steps", "minutes", "interrupted"]
+Reason = Literal["target", "steps", "minutes", "interrupted", "losses"]
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,8 @@ def train(
     Every rank calls this with the same arguments. Rank 0 shows progress, alone reads and writes the run folder, which
     exists, and returns the result of all. `workers` are the env subprocesses of each rank, by default one per usable
     core: they change nothing but the speed. With a `cluster` its `fastpong.training.remote.RayActor` step the envs.
-    With `resume` the run goes on from its newest checkpoint. Raises `UsageError`, `EnvError`, `CheckpointError`,
-    `DivergedError` or `RanksError`; the last checkpoint is then intact.
+    With `resume` the run goes on from its newest checkpoint. Raises `UsageError`, `EnvError`, `LostError`,
+    `CheckpointError`, `DivergedError` or `RanksError`; the last checkpoint is then intact.
     """
     comm, limits = comm or Serial(), limits or Limits()
     is_root = comm.rank == 0
@@ -106,10 +107,12 @@ def train(
             progress.played(trainer.stats)
             trainer.stats.forget_new()
             late = limits.minutes is not None and time.perf_counter() - limits.began >= 60 * limits.minutes
-            flags = comm.allgather((late, interrupts.seen))
+            flags = comm.allgather((late, interrupts.seen, sampler.losses.reason))
             reason = _why_stop(trainer.reached_target(), full, *flags)
             if reason or log_due:
                 log.write(reason, reason is not None or log.is_due(config.checkpoint_interval))
+        if reason == "losses":
+            raise LostError("; ".join(sorted({loss for _, _, loss in flags if loss})))
     return Result(reason, log.line, changed=not ended)
 
 
@@ -234,10 +237,12 @@ def _sampler(
 ) -> Iterator[Sampler]:
     """Give the envs of this rank to subprocesses here, or to the actors of a cluster."""
     if cluster:
-        yield RaySampler(config, cluster, progress.note)
+        yield RaySampler(config, cluster, Losses(progress.note))
         return
     mine = env_range(config.num_envs, comm.rank, comm.size)
-    with VectorEnv.of(config, check_workers(len(mine), workers, comm.local_size), mine) as envs:
+    workers = check_workers(len(mine), workers, comm.local_size)
+    losses = Losses(lambda text: tell(f"rank {comm.rank}: {text}") if comm.rank else progress.note(text))
+    with VectorEnv.of(config, workers, mine, losses) as envs:
         yield Actor(config, envs)
 
 
@@ -252,15 +257,17 @@ def _division(envs: int, comm: Communicator, workers: int | None, cluster: Clust
     )
 
 
-def _why_stop(target: bool, steps: bool, *flags: tuple[bool, bool]) -> Reason | None:
-    """Say why to stop, the same on all ranks; `flags` are (time is up, interrupted) of each."""
+def _why_stop(target: bool, steps: bool, *flags: tuple[bool, bool, str | None]) -> Reason | None:
+    """Say why to stop, the same on all ranks; `flags` are (time is up, interrupted, reason of its losses) of each."""
     if target:
         return "target"
     if steps:
         return "steps"
     if flags and flags[0][0]:  # rank 0 has the clock
         return "minutes"
-    return "interrupted" if any(interrupted for _, interrupted in flags) else None
+    if any(losses for _, _, losses in flags):
+        return "losses"
+    return "interrupted" if any(interrupted for _, interrupted, _ in flags) else None
 
 
 def versions() -> dict[str, str | int]:

@@ -36,5 +36,5 @@ METRICS = {
     "per_kup": Metric("points", "reward gained per 1000 updates, over the last 100 windows", "ppg"),
     "world_size": Metric("ranks", "ranks that train together"),
     "comm_s": Metric("s", "time of rank 0 in communication so far, waiting included"),
-    "replaced": Metric("processes", "Ray actors that died, or whose machine did, and were replaced so far"),
+    "replaced": Metric("processes", "env subprocesses or Ray actors that died or hung, and were replaced so far"),
 }

@@ -7,7 +7,6 @@ keyed by (seed, env, step), so who steps an env changes no bit.
 import contextlib
 import math
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -16,16 +15,14 @@ from fastpong.config import Config
 from fastpong.envs.base import LAYOUT as ENV_LAYOUT
 from fastpong.envs.base import LocalEnvs
 from fastpong.parallel.comm import env_range
-from fastpong.parallel.ray import Cluster, ClusterError, versions
+from fastpong.parallel.losses import Losses
+from fastpong.parallel.ray import Cluster, versions
 from fastpong.parallel.sharding import cut, join
 from fastpong.policy import make_policy
 from fastpong.rollout.buffer import LAYOUT as ROLLOUT_LAYOUT
 from fastpong.rollout.buffer import TAIL
 from fastpong.rollout.episode_stats import EpisodeStats
 from fastpong.training.actor import Actor
-
-MOST_LOSSES, WITHIN = 3, 60.0
-"""So many lost actors within so many seconds end the run: they are not lost by chance."""
 
 _LAST = ("last_pixels", "last_counts")  # of a rollout's state: only the actors have them
 
@@ -82,24 +79,23 @@ class RaySampler:
     """Experience of all envs from the actors of a cluster. See `Sampler`.
 
     An actor that is lost is replaced: the new one goes on from the state at the beginning of the batch, and repeats
-    what was asked for since. `note` is told. `seconds` has the time in which actors played ("play"), in which their
+    what was asked for since; `losses` is told. `seconds` has the time in which actors played ("play"), in which their
     work was on its way ("travel"), and "update".
     """
 
-    def __init__(self, config: Config, cluster: Cluster, note: Callable[[str], object]):
-        self.config, self._cluster, self._note = config, cluster, note
+    def __init__(self, config: Config, cluster: Cluster, losses: Losses):
+        self.config, self._cluster, self.losses = config, cluster, losses
         self.policy = make_policy(config)
         self.rollout = self.policy.make_rollout(config.num_envs)
         self.stats = EpisodeStats(config.num_envs, config.running_reward_decay)
         self.mine = range(config.num_envs)
-        self.steps_taken = self.replaced = 0
+        self.steps_taken = 0
         self.seconds = dict.fromkeys(("play", "travel", "update"), 0.0)
         self._parts = [env_range(config.num_envs, i, cluster.count) for i in range(cluster.count)]
         self._states: list[dict[str, Arrays] | None] = [None] * cluster.count  # of the actors, when the batch began
         self._states_at = 0  # steps of each env then
         self._since: list[float] = []  # shares of exploring starts of the steps since then
         self._weights: Any = None  # where the actors find those of the policy
-        self._lost: deque[float] = deque(maxlen=MOST_LOSSES)  # when actors were lost
 
     def start(self) -> None:
         """See `Sampler`."""
@@ -197,11 +193,6 @@ class RaySampler:
         return answers
 
     def _replace(self, index: int) -> None:
-        now = time.monotonic()
-        if len(self._lost) == MOST_LOSSES and now - self._lost[0] < WITHIN:
-            raise ClusterError(f"{MOST_LOSSES + 1} Ray actors were lost within {WITHIN:.0f} s: see to the cluster")
-        self._lost.append(now)
-        self.replaced += 1
-        self._note(f"Ray actor {index} was lost: another one takes its place and repeats its part of the batch")
+        self.losses.add(f"Ray actor {index} was lost")
         self._cluster.replace(index)
         self._begin(index)

@@ -124,7 +124,7 @@ class Trainer:
             **self.learner.statistics,
             "world_size": self.comm.size,
             "comm_s": round(self.comm.seconds, 3),
-            "replaced": self.sampler.replaced,
+            "replaced": self.sampler.losses.count,
         }
 
     def state(self) -> Arrays:

@@ -6,6 +6,7 @@ import resource
 import signal
 from pathlib import Path
 
+import numpy as np
 import psutil
 
 from fastpong import __version__
@@ -69,18 +70,38 @@ def test_ppg_with_its_own_settings_goes_on_after_its_first_windows(tmp_path: Pat
     assert len(read_metrics(tmp_path / "run" / "metrics.jsonl")) > 1
 
 
-def test_a_dead_env_subprocess_ends_the_run_with_one_line(tmp_path: Path) -> None:
-    options = settings(log_interval=400, checkpoint_interval=400)
-    process = start("train", *SMALL, *options, "--run", "run", cwd=tmp_path)
-    run = RunFolder(tmp_path / "run")
+def test_an_env_subprocess_that_dies_is_replaced_and_no_bit_changes(tmp_path: Path) -> None:
+    arguments = ["train", *SMALL, *settings(log_interval=400, checkpoint_interval=4000), "--steps", "12000"]
+    process, run = start(*arguments, "--run", "run", cwd=tmp_path), RunFolder(tmp_path / "run")
     wait_for(run.checkpoints)
     workers_of(process)[0].kill()
     _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert err.count("was killed by SIGKILL: another one takes its place") == 1
+    assert read_metrics(run.metrics)[-1]["replaced"] == 1
+    assert fastpong(*arguments, "--run", "whole", cwd=tmp_path).returncode == 0
+    parts, whole = run.newest()[0], RunFolder(tmp_path / "whole").newest()[0]
+    assert int(whole["learner.updates"]) >= 1
+    for name, array in whole.items():
+        np.testing.assert_array_equal(parts[name], array, err_msg=name)
+
+
+def test_many_dead_env_subprocesses_end_the_run_with_a_checkpoint(tmp_path: Path) -> None:
+    process = start("train", *SMALL, *settings(log_interval=400), "--run", "run", cwd=tmp_path)
+    run = RunFolder(tmp_path / "run")
+    wait_for(lambda: run.metrics.exists() and read_metrics(run.metrics))
+    for count in (1, 2, 3):
+        workers_of(process)[0].kill()
+        wait_for(lambda count=count: read_metrics(run.metrics)[-1]["replaced"] == count)  # type: ignore[misc]
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 1
     message = err.strip().splitlines()[-1]
-    assert "was killed by SIGKILL" in message and "--run run --resume" in message
+    assert "3 processes were lost within 60 s" in message and "--run run --resume" in message
     assert "Traceback" not in err
-    assert fastpong("train", "--run", "run", "--resume", "--steps", "100", cwd=tmp_path).returncode == 0
+    steps = run.newest()[1]["steps"]
+    assert steps == read_metrics(run.metrics)[-1]["steps"]
+    more = fastpong("train", "--run", "run", "--resume", "--steps", str(steps + 100), cwd=tmp_path)
+    assert more.returncode == 0, more.stderr
 
 
 def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path) -> None:

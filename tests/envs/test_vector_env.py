@@ -9,7 +9,7 @@ import pytest
 
 from fastpong.config import make_config
 from fastpong.envs.emulators import Emulators
-from fastpong.envs.vector_env import EnvError, VectorEnv, check_workers
+from fastpong.envs.vector_env import VectorEnv, check_workers
 from fastpong.errors import UsageError
 from fastpong.parallel.machine import usable_cores
 from tests.support.envs import play_at_random
@@ -110,14 +110,6 @@ def test_an_exception_leaves_no_process() -> None:
         processes = [psutil.Process(process.pid) for process in envs.processes]
         raise ZeroDivisionError
     assert not alive(processes)
-
-
-def test_a_killed_subprocess_is_named() -> None:
-    with VectorEnv(4, 2) as envs:
-        envs.reset()
-        psutil.Process(envs.processes[1].pid).kill()
-        with pytest.raises(EnvError, match=r"env subprocess 1 \(pid \d+\) was killed by SIGKILL"):
-            play_at_random(envs, 5)
 
 
 def test_a_script_without_its_guard_is_told(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ import numpy as np
 import psutil
 import pytest
 
-from fastpong.envs.vector_env import EnvError, VectorEnv
+from fastpong.envs.vector_env import VectorEnv
 from fastpong.envs.worker import THREAD_VARIABLES, start_method
+from fastpong.errors import EnvError
 from tests.support.envs import play_at_random
 
 
@@ -17,8 +18,9 @@ def test_a_failing_subprocess_says_why() -> None:
     with VectorEnv(4, 2) as envs:
         envs.reset()
         envs.send(0, np.full(len(envs.groups[0]), 9, np.uint8))
-        with pytest.raises(EnvError, match="IndexError"):
+        with pytest.raises(EnvError, match="failed: IndexError") as caught:
             envs.recv(0)
+        assert "step_group" in str(caught.value.__cause__)
 
 
 def test_an_unknown_command_is_told() -> None:
@@ -26,7 +28,7 @@ def test_an_unknown_command_is_told() -> None:
         envs.reset()
         envs.parent_pipes[0].send(("fly", None))
         with pytest.raises(EnvError, match="ValueError: unknown command 'fly'"):
-            envs.snapshot()
+            play_at_random(envs, 1)
 
 
 def test_subprocesses_ignore_ctrl_c_and_have_one_thread() -> None:

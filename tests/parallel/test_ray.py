@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from fastpong.config import Config
-from fastpong.errors import FastpongError
+from fastpong.errors import FastpongError, LostError
 from fastpong.training.loop import Limits, train
 from fastpong.training.progress import PlainProgress
 from fastpong.training.run_folder import RunFolder, read_metrics
@@ -102,7 +102,7 @@ def test_actors_that_die_again_and_again_end_the_run(tmp_path: Path) -> None:
         def play(self, *arguments: Any, **more: Any) -> Any:
             os._exit(1)
 
-    with Cluster(Dying, Placing(actors=1), 6) as cluster, pytest.raises(ClusterError, match="see to the cluster"):
+    with Cluster(Dying, Placing(actors=1), 6) as cluster, pytest.raises(LostError, match="were lost within 60 s"):
         train_on(cluster, tmp_path / "run", small("fast"), 4000)
 
 

@@ -54,7 +54,7 @@ def wait_for(condition: Callable[[], object], seconds: float = 120.0) -> None:
         time.sleep(0.05)
 
 
-def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
+def workers_of(process: subprocess.Popen[str] | psutil.Process) -> list[psutil.Process]:
     """Find the env subprocesses: the fork server's children."""
     children = psutil.Process(process.pid).children(recursive=True)
     return [child for child in children if child.ppid() != process.pid]

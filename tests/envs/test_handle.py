@@ -1,0 +1,139 @@
+"""Env subprocesses that are killed, or hang, are replaced, and play on as if nothing had happened."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from fastpong.envs import handle
+from fastpong.envs.vector_env import VectorEnv
+from fastpong.errors import LostError
+from fastpong.parallel.losses import MOST, Losses
+from tests.support.envs import Seen, play_at_random
+
+STEPS = 40
+Fault = Callable[[VectorEnv, int], None]
+
+
+def play(fault: Fault | None = None, workers: int = 2, steps: int = STEPS) -> tuple[list[Seen], list[str]]:
+    """Play with 5 envs, and let something happen before each step; return what was seen, and the notes."""
+    notes: list[str] = []
+    with VectorEnv(5, workers, seed=6, losses=Losses(notes.append)) as envs:
+        envs.reset()
+        seen: list[Seen] = []
+        for step in range(steps):
+            if fault:
+                fault(envs, step)
+            seen += play_at_random(envs, 1, first=step)
+        assert len(notes) == envs.losses.count
+    return seen, notes
+
+
+@pytest.fixture(autouse=True)
+def _saves_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handle, "KEPT_MESSAGES", 12)
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> Iterator[list[Seen]]:
+    yield play()[0]
+
+
+def strike(envs: VectorEnv, worker: int, number: signal.Signals) -> None:
+    os.kill(envs.processes[worker].pid or 0, number)
+
+
+@pytest.mark.parametrize("at", [0, 3, 6, 7, 39])
+def test_a_killed_subprocess_is_replaced(undisturbed: list[Seen], at: int) -> None:
+    """Before and after its state is saved: every 6 steps."""
+
+    def fault(envs: VectorEnv, step: int) -> None:
+        if step == at:
+            strike(envs, 1, signal.SIGKILL)
+
+    seen, notes = play(fault)
+    assert seen == undisturbed
+    assert len(notes) == 1 and "env subprocess 1 (pid" in notes[0] and "was killed by SIGKILL" in notes[0]
+
+
+def test_one_that_hangs_is_replaced(undisturbed: list[Seen], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handle, "HANG_SECONDS", 1)
+    stopped: list[psutil.Process] = []
+
+    def fault(envs: VectorEnv, step: int) -> None:
+        if step == 8:
+            stopped.append(psutil.Process(envs.processes[0].pid))
+            strike(envs, 0, signal.SIGSTOP)
+
+    seen, notes = play(fault)
+    assert seen == undisturbed
+    assert len(notes) == 1 and notes[0].startswith("env subprocess 0 (pid") and "hangs" in notes[0]
+    assert not stopped[0].is_running()
+
+
+def test_to_be_slow_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handle, "HANG_SECONDS", 1)
+    with VectorEnv(40, 1, frame_skip=2000) as envs:
+        envs.reset()
+        play_at_random(envs, 1)  # takes more than three seconds
+        assert envs.losses.count == 0
+
+
+def test_two_that_die_at_once_and_again(undisturbed: list[Seen]) -> None:
+    def fault(envs: VectorEnv, step: int) -> None:
+        if step in (5, 30):
+            strike(envs, step % 2, signal.SIGKILL)
+
+    seen, notes = play(fault)
+    assert seen == undisturbed and len(notes) == 2
+
+
+def test_the_fork_server_may_die_as_well(undisturbed: list[Seen]) -> None:
+    def fault(envs: VectorEnv, step: int) -> None:
+        if step == 9:
+            psutil.Process(envs.processes[0].pid).parent().kill()
+            strike(envs, 0, signal.SIGKILL)
+
+    seen, notes = play(fault)
+    assert seen == undisturbed and len(notes) in (1, 2)  # two, if one was asked of the server that was just dying
+
+
+def test_state_goes_on_from_a_replaced_subprocess() -> None:
+    """A snapshot after a loss, restored, and lost again before its first step."""
+    with VectorEnv(5, 2, seed=6) as envs:
+        envs.reset()
+        play_at_random(envs, 20)
+        strike(envs, 0, signal.SIGKILL)
+        saved = envs.snapshot()
+        expected = play_at_random(envs, 20, first=20)
+        assert envs.losses.count == 1
+    with VectorEnv(5, 2, seed=6) as envs:
+        envs.restore(saved)
+        strike(envs, 1, signal.SIGKILL)
+        assert play_at_random(envs, 20, first=20) == expected
+        assert envs.losses.count == 1
+
+
+def test_many_losses_give_a_reason_to_end_and_then_end_it() -> None:
+    with VectorEnv(2, 1) as envs:
+        envs.reset()
+        for loss in range(MOST + 1):
+            assert bool(envs.losses.reason) == (loss == MOST)
+            strike(envs, 0, signal.SIGKILL)
+            if loss < MOST:
+                play_at_random(envs, 2)
+        with pytest.raises(LostError, match=f"was killed by SIGKILL, and {MOST} processes were lost within 60 s"):
+            play_at_random(envs, 1)
+
+
+def test_nothing_is_left_in_shared_memory() -> None:
+    before = {path for path in Path("/dev/shm").iterdir() if "mp-" in path.name}
+    with VectorEnv(2, 1) as envs:
+        envs.reset()
+        strike(envs, 0, signal.SIGKILL)
+        play_at_random(envs, 2)
+        named = {path for path in Path("/dev/shm").iterdir() if "mp-" in path.name} - before
+    assert not named
