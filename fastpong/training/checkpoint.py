@@ -5,11 +5,9 @@ A stranger's file may have a right digest: sizes are compared before anything is
 what is unpacked is bounded.
 """
 
-import contextlib
 import io
 import json
 import math
-import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
-from fastpong import __version__
+from fastpong import __version__, files
 from fastpong.arrays import DIGEST, Arrays, digest
 from fastpong.errors import FastpongError
 
@@ -40,23 +38,13 @@ def save(path: Path, arrays: Arrays, about: Mapping[str, Any], *, compressed: bo
     at `path` before is then still there.
     """
     text = json.dumps({**about, "format": FORMAT, "fastpong": __version__})
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     write = np.savez_compressed if compressed else np.savez
+    buffer = io.BytesIO()
+    write(buffer, about=np.array(text), **arrays)  # type: ignore[arg-type]
     try:
-        with temporary.open("wb") as file:
-            buffer = io.BytesIO()
-            write(buffer, about=np.array(text), **arrays)  # type: ignore[arg-type]
-            file.write(_sealed(buffer.getbuffer()))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        files.write(path, _sealed(buffer.getbuffer()))
     except OSError as error:
-        raise CheckpointError(
-            f"cannot save {path}: {error.strerror or error}; what was saved before is intact"
-        ) from None
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+        raise CheckpointError(f"cannot save {path}: {error.strerror or error}") from None
 
 
 def load(path: Path) -> tuple[Arrays, dict[str, Any]]:

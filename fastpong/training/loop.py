@@ -194,9 +194,11 @@ class _Log:
                 self._save(arrays)
                 self._time = time.perf_counter()  # saving is not playing
         except CheckpointError as error:
-            if reason:
+            if reason or not self._run.path.exists():
                 raise
-            self._progress.note(f"{error}; training goes on")
+            kept = self._run.checkpoints()
+            what = f"{kept[0].name} and what is older are intact" if kept else "nothing is saved yet"
+            self._progress.note(f"{error}; {what}; training goes on")
 
     def _save(self, arrays: dict[str, Any]) -> None:
         """Save a checkpoint, then ``best.npz`` if the score is the best so far, and a candidate.

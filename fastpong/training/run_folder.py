@@ -13,6 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from fastpong import files
 from fastpong.arrays import Arrays
 from fastpong.config import Config, changed, check, make_config, read_toml, to_toml
 from fastpong.errors import UsageError
@@ -48,8 +49,8 @@ class RunFolder:
         if self.exists():
             raise UsageError(f"{self.path} holds a run already: continue it with --resume, or choose another --run")
         try:
-            self._checkpoints.mkdir(parents=True, exist_ok=True)
-            self._config.write_text(to_toml(config, about), encoding="utf-8", errors="replace")
+            files.make_folder(self._checkpoints)
+            files.write(self._config, to_toml(config, about).encode("utf-8", "replace"))
         except OSError as error:
             raise UsageError(f"cannot make the run folder {self.path}: {error.strerror}") from None
 
@@ -74,7 +75,7 @@ class RunFolder:
                     f"another fastpong is training in {self.path}: stop it, or choose another --run"
                 ) from None
             for left in self.path.rglob("*.tmp"):
-                left.unlink(missing_ok=True)
+                files.delete(left)
             yield
 
     def checkpoints(self) -> list[Path]:
@@ -86,7 +87,7 @@ class RunFolder:
         path = self._checkpoints / f"step_{steps:012d}.npz"
         save(path, arrays, about)
         for old in self.checkpoints()[CHECKPOINTS:]:
-            old.unlink(missing_ok=True)
+            files.delete(old)
         return path
 
     def candidates(self) -> list[Path]:
@@ -98,7 +99,8 @@ class RunFolder:
 
         ``about["score"]`` is the score (None: the worst). Raises `CheckpointError`.
         """
-        self._candidates.mkdir(exist_ok=True)
+        with contextlib.suppress(OSError):  # then saving fails, too
+            files.make_folder(self._candidates)
         save(self._candidates / f"step_{steps:012d}.npz", arrays, about)
         scores: dict[Path, float] = {}
         for path in self.candidates()[:-1]:
@@ -108,7 +110,7 @@ class RunFolder:
                 score = None  # the first to go
             scores[path] = -22.0 if score is None else score
         for path in sorted(scores, key=lambda path: scores[path])[: max(0, len(scores) - CANDIDATES)]:
-            path.unlink(missing_ok=True)
+            files.delete(path)
 
     def newest(self) -> tuple[Arrays, dict[str, Any], list[str]]:
         """Load the newest good checkpoint: arrays, facts, and complaints, which say what newer ones are damaged.
@@ -135,29 +137,30 @@ class RunFolder:
     def cut_metrics(self, steps: int) -> tuple[dict[str, Any] | None, list[str]]:
         """Delete the lines of ``metrics.jsonl`` later than the checkpoint to continue from.
 
-        Returns the last one that is left, and complaints: a damaged file is kept beside the mended one.
+        Returns the last one that is left, and complaints: a damaged file is kept beside the mended one. Raises
+        `CheckpointError`.
         """
         if not self.metrics.exists():
             return None, []
         lines, bad = parse_metrics(self.metrics)
         kept = [line for line in lines if line["steps"] <= steps]
-        temporary = self.metrics.with_suffix(".tmp")
-        temporary.write_text("".join(json.dumps(line) + "\n" for line in kept))
         complaints = []
-        if bad:
-            damaged = self.metrics.with_name("metrics.bad.jsonl")
-            self.metrics.replace(damaged)
-            complaints = [
-                f"{self.metrics} has damaged lines ({len(bad)}): they are left out, and kept in {damaged.name}"
-            ]
-        temporary.replace(self.metrics)
+        try:
+            if bad:
+                damaged = self.metrics.with_name("metrics.bad.jsonl")
+                files.write(damaged, self.metrics.read_bytes())
+                complaints = [
+                    f"{self.metrics} has damaged lines ({len(bad)}): they are left out, and kept in {damaged.name}"
+                ]
+            files.write(self.metrics, "".join(json.dumps(line) + "\n" for line in kept).encode())
+        except OSError as error:
+            raise CheckpointError(f"cannot write {self.metrics}: {error.strerror}") from None
         return kept[-1] if kept else None, complaints
 
     def log(self, line: Mapping[str, Any]) -> None:
         """Append a line to ``metrics.jsonl``; raises `CheckpointError`."""
         try:
-            with self.metrics.open("a") as file:
-                file.write(json.dumps(line) + "\n")
+            files.append(self.metrics, f"{json.dumps(line)}\n".encode())
         except OSError as error:
             raise CheckpointError(f"cannot write {self.metrics}: {error.strerror}") from None
 

@@ -3,6 +3,7 @@
 import json
 import re
 import resource
+import shutil
 import signal
 from pathlib import Path
 
@@ -133,6 +134,16 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     assert "cannot save" in done.stderr.strip().splitlines()[-1] and "Traceback" not in done.stderr
     assert {path: path.read_bytes() for path in before} == before
     assert not list((tmp_path / "run").rglob("*.tmp"))
+
+
+def test_a_folder_that_is_deleted_ends_the_run(tmp_path: Path) -> None:
+    process = start("train", *SMALL, *settings(log_interval=400), "--run", "run", cwd=tmp_path)
+    wait_for((tmp_path / "run" / "metrics.jsonl").exists)
+    shutil.rmtree(tmp_path / "run")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "run/metrics.jsonl: No such file or directory" in err.strip().splitlines()[-1]
+    assert not (tmp_path / "run").exists()
 
 
 def test_two_trainings_do_not_share_a_folder(tmp_path: Path) -> None:
