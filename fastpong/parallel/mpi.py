@@ -1,6 +1,9 @@
 """Ranks that an MPI launcher started. The only module that loads mpi4py, and only under such a launcher."""
 
+import contextlib
+import ctypes
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -11,6 +14,8 @@ import numpy.typing as npt
 from fastpong.errors import RanksError, UsageError
 from fastpong.parallel.comm import Communicator, Serial
 from fastpong.parallel.machine import allowed_cores, launched
+
+_PR_SET_PDEATHSIG = 1  # of prctl(2)
 
 
 class Mpi:
@@ -78,6 +83,7 @@ def connect(mpi: bool = True) -> Communicator:
         return Serial()
     if not mpi:
         raise UsageError(f"the launcher started {size} processes, but with --no-mpi each would train alone: drop one")
+    _end_with_launcher()
     try:
         import mpi4py  # noqa: F401
     except ImportError:
@@ -96,3 +102,9 @@ def connect(mpi: bool = True) -> Communicator:
             "different MPI libraries; use the mpiexec of the library that mpi4py loads"
         )
     return comm
+
+
+def _end_with_launcher() -> None:
+    """Let Linux kill this rank when the process that started it ends: MPI would wait for the other ranks for ever."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -157,6 +157,16 @@ def test_a_killed_rank_ends_the_job(tmp_path: Path) -> None:
     assert RunFolder(tmp_path / "run").newest()[1]["steps"] >= 3000
 
 
+def test_ranks_end_with_what_started_them(tmp_path: Path) -> None:
+    process, ranks = started(2, tmp_path / "run")
+    everyone = psutil.Process(process.pid).children(recursive=True)
+    starter = ranks[0].parent()
+    assert starter and starter.pid != process.pid
+    starter.kill()
+    process.communicate(timeout=20)
+    assert gone(everyone, 20), "ranks are left"
+
+
 def test_a_rank_that_loses_subprocesses_tells_it_and_then_ends_the_job(tmp_path: Path) -> None:
     process, ranks = started(2, tmp_path / "run")
     assert process.stdout
