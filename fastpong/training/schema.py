@@ -7,6 +7,7 @@ import numpy as np
 
 from fastpong.arrays import I64, Arrays, Bool
 from fastpong.config import Config
+from fastpong.envs.emulators import MAX_STATE
 from fastpong.kernels.preprocess import COURT, PIXELS, SCREEN, STRIP_ROWS
 from fastpong.rollout.buffer import STRIPS, Encoding
 
@@ -38,7 +39,7 @@ def _fields(config: Config, encoding: Encoding) -> dict[str, _Field]:
         "envs.steps": _Field(np.int64, (n,)),
         "envs.last_actions": _Field(np.uint8, (n,), 0, 17),
         "envs.emulators": _Field(np.uint8, ("bytes",)),
-        "envs.emulator_sizes": _Field(np.int64, (n,), 0, 1 << 16),
+        "envs.emulator_sizes": _Field(np.int64, (n,), 0, MAX_STATE),
         "envs.screens": _Field(np.uint8, (n, *SCREEN)),
         "envs.rewards": _Field(np.int8, (n,), -128),
         "envs.ended": _Field(np.int8, (n,), 0, 1),
