@@ -5,6 +5,7 @@ import ctypes
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -14,6 +15,9 @@ import numpy.typing as npt
 from fastpong.errors import RanksError, UsageError
 from fastpong.parallel.comm import Communicator, Serial
 from fastpong.parallel.machine import allowed_cores, launched
+
+WAIT_SECONDS = 30.0
+"""A rank that has waited for the others for so long says so, once for each time."""
 
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
 
@@ -30,7 +34,8 @@ class Mpi:
         mine = allowed_cores()
         self.local_size = sum(bool(mine & other) for other in here.allgather(mine))
         here.Free()
-        self.seconds = 0.0
+        self.seconds = self._began = 0.0
+        threading.Thread(target=self._watch, daemon=True).start()
 
     def allreduce(self, array: npt.NDArray[Any]) -> None:
         """See `Communicator`."""
@@ -51,10 +56,22 @@ class Mpi:
         return self._timed(self._world.bcast, value)
 
     def _timed(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        began = time.perf_counter()
+        self._began = time.perf_counter()
         result = call(*arguments)
-        self.seconds += time.perf_counter() - began
+        self.seconds += time.perf_counter() - self._began
+        self._began = 0.0
         return result
+
+    def _watch(self) -> None:
+        told = 0.0
+        while True:
+            time.sleep(WAIT_SECONDS / 10)
+            began = self._began
+            if began > told and time.perf_counter() - began > WAIT_SECONDS:
+                told = began
+                with contextlib.suppress(OSError):
+                    text = f"rank {self.rank} has waited for {WAIT_SECONDS:.0f} s: look at the ranks that do not say so"
+                    print(text, file=sys.stderr, flush=True)
 
     def barrier(self) -> None:
         """See `Communicator`; a plain barrier would spin."""

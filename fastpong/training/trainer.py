@@ -1,6 +1,7 @@
 """Training without files: stepping all envs, and learning from them."""
 
 import math
+import select
 import subprocess
 import time
 from collections.abc import Mapping
@@ -24,6 +25,9 @@ from fastpong.training.schema import check_state
 
 CHECK_EVERY = 8
 """Batches after which ranks make sure that they still have the same weights."""
+
+COMPILE_SECONDS = 120.0
+"""How long the first update waits for the subprocess that compiles its kernels."""
 
 LAYOUTS: dict[str, Layout] = {"rollout": ROLLOUT_LAYOUT, "stats": STATS_LAYOUT, "envs": ENV_LAYOUT}
 
@@ -94,7 +98,7 @@ class Trainer:
         if not self.learner.due(self.rollout, self.stats):
             return False
         if self._compiling and self._compiling.stdout:
-            self._compiling.stdout.readline()  # if it has failed, the kernels are compiled here
+            select.select([self._compiling.stdout], [], [], COMPILE_SECONDS)  # if it has failed, they are compiled here
             self._compiling = None
         t0 = time.perf_counter()
         with self.sampler.learning():

@@ -157,6 +157,23 @@ def test_a_killed_rank_ends_the_job(tmp_path: Path) -> None:
     assert RunFolder(tmp_path / "run").newest()[1]["steps"] >= 3000
 
 
+def test_a_rank_that_waits_long_says_so(tmp_path: Path) -> None:
+    done = mpi.run_script(
+        2,
+        tmp_path,
+        "import time",
+        "import numpy as np",
+        "from fastpong.parallel import mpi",
+        "mpi.WAIT_SECONDS = 1.0",
+        "comm = mpi.connect()",
+        "for _ in range(2):",
+        "    time.sleep(2.0 * comm.rank)",
+        "    comm.allreduce(np.ones(3))",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines() == ["rank 0 has waited for 1 s: look at the ranks that do not say so"] * 2
+
+
 def test_ranks_end_with_what_started_them(tmp_path: Path) -> None:
     process, ranks = started(2, tmp_path / "run")
     everyone = psutil.Process(process.pid).children(recursive=True)
