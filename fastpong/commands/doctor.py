@@ -10,8 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import fastpong
+from fastpong.envs.division import check_workers
 from fastpong.envs.emulators import Emulators
-from fastpong.envs.vector_env import check_workers
 from fastpong.envs.worker import THREAD_VARIABLES
 from fastpong.kernels.compile.cache import cache_folder
 from fastpong.parallel.comm import Communicator

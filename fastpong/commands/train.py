@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from fastpong import __version__
 from fastpong.config import Config, parse_assignments, read_toml
-from fastpong.envs.vector_env import check_workers
+from fastpong.envs.division import check_workers
 from fastpong.errors import DivergedError, FastpongError, LostError, RanksError, UsageError, explain
 from fastpong.parallel.comm import Communicator, env_range
 from fastpong.parallel.mpi import connect

@@ -19,29 +19,14 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 from fastpong.arrays import U8, Arrays
 from fastpong.config import Config
 from fastpong.envs.base import SHARED, as_snapshot, restore_snapshot
+from fastpong.envs.division import check_workers, divide
 from fastpong.envs.emulators import Emulators, observation_space, state_layout
 from fastpong.envs.handle import WorkerHandle
 from fastpong.envs.memory import SharedArrays, zeros
 from fastpong.envs.worker import GONE, MAX_GROUPS, RESET, SAVE, start_method, work
 from fastpong.errors import EnvError, UsageError
 from fastpong.parallel.losses import Losses
-from fastpong.parallel.machine import CoreRotation, usable_cores
-
-
-def check_workers(env_count: int, workers: int | None, local_size: int = 1) -> int:
-    """Return the number of subprocesses for some envs; raises `UsageError`.
-
-    By default it is one per usable core, divided among the `local_size` ranks that share these cores.
-    """
-    if workers is None:
-        return min(env_count, max(1, usable_cores() // local_size))
-    if workers < 1:
-        raise UsageError(f"--workers must be 1 or more, not {workers}")
-    if workers > env_count:
-        raise UsageError(
-            f"{workers} workers have too little to do with {env_count} envs: use --workers {env_count} or fewer"
-        )
-    return workers
+from fastpong.parallel.machine import CoreRotation
 
 
 class VectorEnv(AsyncVectorEnv):
@@ -85,40 +70,26 @@ class VectorEnv(AsyncVectorEnv):
     ):
         if env_count < 1:
             raise UsageError(f"--envs must be 1 or more, not {env_count}")
-        workers = check_workers(env_count, workers)
-        groups = min(groups, env_count, MAX_GROUPS)
-        owned = np.array_split(np.arange(env_count), workers)
-        most = len(owned[0])
-        self.env_count, self.workers, self.env_offset = env_count, workers, env_offset
-        self.rows = np.zeros(env_count, np.int64)
-        members: list[list[int]] = [[] for _ in range(groups)]
-        # Which workers take part in a group, how many of its envs each owns, and where these stand in it.
-        self._parts: list[list[tuple[int, slice]]] = [[] for _ in range(groups)]
-        functions = []
-        for worker, envs in enumerate(owned):
-            self.rows[envs] = worker * most + np.arange(len(envs))
-            sizes = [len(part) for part in np.array_split(envs, groups)]
-            turn = worker % groups  # which group gets a remainder differs, so that groups are of one size
-            cuts = np.cumsum(sizes[turn:] + sizes[:turn])[:-1]
-            for group, part in enumerate(np.split(envs, cuts)):
-                if len(part):
-                    start = len(members[group])
-                    self._parts[group].append((worker, slice(start, start + len(part))))
-                    members[group] += part.tolist()
-            rules = ((env_offset + envs).tolist(), seed, frame_skip, repeat_action_probability, num_actions)
-            functions.append(functools.partial(Emulators, *rules, rows=most, splits=cuts.tolist()))
-        self.groups = [np.array(group, np.int64) for group in members]
-        self._in_flight, self._most, self._functions = [False] * groups, most, functions
-        self.rotation: AbstractContextManager[None, None] = CoreRotation(workers)
+        division = divide(env_count, check_workers(env_count, workers), min(groups, env_count, MAX_GROUPS))
+        self.workers, most = len(division.owned), len(division.owned[0])
+        self.env_count, self.env_offset = env_count, env_offset
+        self.rows, self.groups = division.rows, division.groups
+        self._parts, self._most, self._in_flight = division.parts, most, [False] * len(division.groups)
+        rules = seed, frame_skip, repeat_action_probability, num_actions
+        self._functions = [
+            functools.partial(Emulators, (env_offset + envs).tolist(), *rules, rows=most, splits=cuts)
+            for envs, cuts in zip(division.owned, division.cuts, strict=True)
+        ]
+        self.rotation: AbstractContextManager[None, None] = CoreRotation(self.workers)
         self.losses = losses or Losses()
         spaces: Any = observation_space(most)
         layout = {**{name: (space.shape, space.dtype) for name, space in spaces.items()}, **state_layout(most)}
-        self._memory = SharedArrays({name: ((workers, *shape), dtype) for name, (shape, dtype) in layout.items()})
+        self._memory = SharedArrays({name: ((self.workers, *shape), dtype) for name, (shape, dtype) in layout.items()})
         self.closed, self._handles = False, []
         try:
             with start_method() as context:
                 super().__init__(
-                    functions,
+                    self._functions,
                     shared_memory=False,  # gymnasium's has a name, and a lock for each array
                     copy=False,
                     context=context,

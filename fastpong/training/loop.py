@@ -14,7 +14,8 @@ import numpy as np
 
 import fastpong
 from fastpong.config import Config
-from fastpong.envs.vector_env import VectorEnv, check_workers
+from fastpong.envs.division import check_workers
+from fastpong.envs.vector_env import VectorEnv
 from fastpong.errors import DivergedError, LostError
 from fastpong.parallel.comm import Communicator, Serial, check_same_weights, env_range
 from fastpong.parallel.losses import Losses
@@ -38,6 +39,10 @@ class Limits:
     steps: int | None = None
     minutes: float | None = None
     began: float = dataclasses.field(default_factory=time.perf_counter)
+
+    def time_is_up(self) -> bool:
+        """Whether the minutes are over."""
+        return self.minutes is not None and time.perf_counter() - self.began >= 60 * self.minutes
 
 
 @dataclass(frozen=True)
@@ -106,13 +111,12 @@ def train(
                 continue
             progress.played(trainer.stats)
             trainer.stats.forget_new()
-            late = limits.minutes is not None and time.perf_counter() - limits.began >= 60 * limits.minutes
-            flags = comm.allgather((late, interrupts.seen, sampler.losses.reason))
+            flags = comm.allgather((limits.time_is_up(), interrupts.seen, sampler.losses.reason))
             reason = _why_stop(trainer.reached_target(), full, *flags)
             if reason or log_due:
                 log.write(reason, reason is not None or log.is_due(config.checkpoint_interval))
         if reason == "losses":
-            raise LostError("; ".join(sorted({loss for _, _, loss in flags if loss})))
+            raise LostError(next(loss for _, _, loss in flags if loss))
     return Result(reason, log.line, changed=not ended)
 
 

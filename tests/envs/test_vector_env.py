@@ -9,9 +9,8 @@ import pytest
 
 from fastpong.config import make_config
 from fastpong.envs.emulators import Emulators
-from fastpong.envs.vector_env import VectorEnv, check_workers
+from fastpong.envs.vector_env import VectorEnv
 from fastpong.errors import UsageError
-from fastpong.parallel.machine import usable_cores
 from tests.support.envs import play_at_random
 
 
@@ -29,12 +28,6 @@ def test_any_distribution_plays_the_same_games(env_count: int, workers: int, gro
         assert row.screens == [hash(screen.tobytes()) for screen in observation["screens"]]
         assert row.rewards == observation["rewards"].tolist()
         assert row.ended == observation["ended"].tolist()
-
-
-def test_groups_are_balanced_for_many_workers() -> None:
-    with VectorEnv(64, 16) as envs:
-        assert [len(group) for group in envs.groups] == [32, 32]
-        assert len(envs.processes) == 16
 
 
 def test_snapshot_moves_to_other_workers() -> None:
@@ -83,13 +76,6 @@ def test_it_is_a_gymnasium_environment() -> None:
 def test_impossible_numbers(env_count: int, workers: int | None, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         VectorEnv(env_count, workers)
-
-
-def test_one_worker_per_core_but_no_more_than_envs() -> None:
-    assert check_workers(64, None) == min(64, usable_cores())
-    assert check_workers(1, None) == 1
-    assert check_workers(64, None, local_size=usable_cores()) == 1 == check_workers(64, None, local_size=1000)
-    assert check_workers(64, 5, local_size=1000) == 5
 
 
 def alive(processes: list[Any]) -> list[int]:
