@@ -6,7 +6,8 @@ One in a hundred is a checkpoint whose arrays, shapes, types, numbers or facts w
 are the bytes of a checkpoint, changed, half of them with the digest repaired. The others are settings files, lines of
 metrics, and texts of --set and of the launchers' variables. What a checkpoint holds also goes into a trainer. Of those
 that are accepted and are not as before, `--resumed` go on for a batch in a process of their own, which no signal may
-end. Prints the counts, the longest times, and what went wrong; exit code 1 if anything did.
+end. Then each single bit of a small checkpoint is flipped, which has to be refused. Prints the counts, the longest
+times, and what went wrong; exit code 1 if anything did.
 """
 
 import argparse
@@ -168,6 +169,20 @@ class Fuzz:
                 if seconds > SECONDS:
                     self.wrong.append(f"{kind} {number}: took {seconds:.1f} s")
 
+    def flip_every_bit(self) -> None:
+        """Flip each bit of a small checkpoint, one at a time: none may be read."""
+        save(self._file, {"policy.w2": np.ones((3, 4), np.float32), "step": np.array(7)}, {"score": None})
+        data = bytearray(self._file.read_bytes())
+        for bit in range(8 * len(data)):
+            data[bit // 8] ^= 1 << bit % 8
+            self._file.write_bytes(data)
+            data[bit // 8] ^= 1 << bit % 8
+            try:
+                load(self._file)
+                self.wrong.append(f"bit {bit} may be flipped")
+            except FastpongError:
+                self.counts["single bits flipped: refused"] += 1
+
     def _checkpoint(self, rng: random.Random) -> None:
         changed_checkpoint(self._file, self._arrays, self._about, rng)
         self._load(rng, any_arrays=True)
@@ -262,6 +277,7 @@ def main() -> None:
         if more > MEGABYTES:
             fuzz.wrong.append(f"memory grew by {more:.0f} MB")
         fuzz.resume()
+        fuzz.flip_every_bit()
     longest = {kind: round(seconds, 3) for kind, seconds in fuzz.longest.items()}
     facts = {"counts": fuzz.counts, "longest, s": longest, "memory, MB more": round(more), "wrong": len(fuzz.wrong)}
     print(json.dumps(facts, indent=1))

@@ -102,7 +102,6 @@ def train(
         while not reason:
             trainer.step(trainer.steps_until(min(most, log.due_at(config.log_interval))))
             learned = trainer.learn_if_due()
-
             full = trainer.stats.steps >= most
             log_due = (learned and trainer.learner.log_each_batch) or log.is_due(config.log_interval)
             if full or log_due:
