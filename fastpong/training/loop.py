@@ -135,7 +135,7 @@ class _Log:
     def restore(self) -> None:
         """Continue from the newest good checkpoint; a run that ended before its first one begins again."""
         saved = self._is_root and self._run.checkpoints()
-        newest = self._trainer.comm.broadcast(self._run.newest() if saved else None)
+        newest = self._trainer.comm.broadcast(self._run.newest(self._check) if saved else None)
         if newest is None:
             if self._is_root:
                 self._run.cut_metrics(-1)
@@ -143,7 +143,6 @@ class _Log:
             self._trainer.start()
             return
         arrays, about, complaints = newest
-        self._run.check_settings(self._config, about["config"])
         self._trainer.load_state(arrays)
         stats = self._trainer.stats
         if self._is_root:
@@ -158,6 +157,11 @@ class _Log:
         ends += [f"{self._limits.minutes:g} minutes"] if self._limits.minutes else []
         self._progress.note(f"going on from {stats.steps:,} steps until {' or '.join(ends)}")
         self._earlier, self._best_score = about["wall_s"], about["best_score"]
+
+    def _check(self, arrays: dict[str, Any], about: dict[str, Any]) -> None:
+        """Make sure that a checkpoint is of this run."""
+        self._run.check_settings(self._config, about["config"])
+        self._trainer.check(arrays)
 
     def begin(self) -> None:
         """Count speed from here on."""

@@ -7,7 +7,7 @@ It holds ``config.toml`` (all settings and the versions they ran with), ``metric
 import contextlib
 import fcntl
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
@@ -83,9 +83,19 @@ class RunFolder:
         return sorted(self._checkpoints.glob("step_*.npz"), reverse=True)
 
     def save_checkpoint(self, steps: int, arrays: Arrays, about: Mapping[str, Any]) -> Path:
-        """Save a checkpoint and delete the oldest ones beyond `CHECKPOINTS`; raises `CheckpointError`."""
+        """Save a checkpoint and delete the oldest ones beyond `CHECKPOINTS`; raises `CheckpointError`.
+
+        If that fails, on a full disk, candidates make room for it.
+        """
         path = self._checkpoints / f"step_{steps:012d}.npz"
-        save(path, arrays, about)
+        try:
+            save(path, arrays, about)
+        except CheckpointError:
+            if not self.candidates():
+                raise
+            for candidate in self.candidates():
+                files.delete(candidate)
+            save(path, arrays, about)
         for old in self.checkpoints()[CHECKPOINTS:]:
             files.delete(old)
         return path
@@ -112,15 +122,19 @@ class RunFolder:
         for path in sorted(scores, key=lambda path: scores[path])[: max(0, len(scores) - CANDIDATES)]:
             files.delete(path)
 
-    def newest(self) -> tuple[Arrays, dict[str, Any], list[str]]:
+    def newest(
+        self, check: Callable[[Arrays, dict[str, Any]], None] = lambda arrays, about: None
+    ) -> tuple[Arrays, dict[str, Any], list[str]]:
         """Load the newest good checkpoint: arrays, facts, and complaints, which say what newer ones are damaged.
 
-        Raises `CheckpointError` if none can be read.
+        `check` raises `CheckpointError` for one that cannot be used. Raises it if none is good.
         """
         complaints: list[str] = []
         for path in self.checkpoints():
             try:
-                return *load(path), complaints
+                arrays, about = load(path)
+                check(arrays, about)
+                return arrays, about, complaints
             except CheckpointError as error:
                 complaints.append(str(error))
         detail = f" ({'; '.join(complaints)})" if complaints else ""

@@ -12,7 +12,6 @@ import numpy as np
 from fastpong.arrays import Arrays
 from fastpong.config import Config
 from fastpong.envs.base import LAYOUT as ENV_LAYOUT
-from fastpong.errors import UsageError
 from fastpong.learners.base import make_learner
 from fastpong.parallel.comm import Communicator, Serial, check_same_weights
 from fastpong.parallel.sharding import Layout, cut, join
@@ -20,6 +19,7 @@ from fastpong.rollout.buffer import LAYOUT as ROLLOUT_LAYOUT
 from fastpong.rollout.buffer import join_states
 from fastpong.rollout.episode_stats import LAYOUT as STATS_LAYOUT
 from fastpong.training.actor import Sampler
+from fastpong.training.checkpoint import CheckpointError
 from fastpong.training.kernels import load_kernels
 from fastpong.training.schema import check_state
 
@@ -149,21 +149,25 @@ class Trainer:
         arrays = {f"{part}.{name}": array for part, state in parts.items() for name, array in state.items()}
         return arrays | {"step": np.array(self.sampler.steps_taken)}
 
-    def load_state(self, arrays: Mapping[str, Any]) -> None:
-        """Continue from a `state` in place of `start`, bit for bit, with any number of ranks and workers.
-
-        Raises `UsageError`, and changes nothing, if no run with these settings could have saved it.
-        """
-        parts: dict[str, Arrays] = {}
-        for key, array in arrays.items():
-            part, _, name = key.partition(".")
-            parts.setdefault(part, {})[name] = array
+    def check(self, arrays: Mapping[str, Any]) -> None:
+        """Raise `CheckpointError` if no run with these settings could have saved these arrays as its `state`."""
         own = {"policy": self.policy.weights.arrays, "learner": self.learner.state()}
         fresh = {f"{part}.{name}": array for part, state in own.items() for name, array in state.items()}
         try:
             check_state(arrays, self.config, self.rollout.encoding, self.rollout.history, fresh)
         except ValueError as error:
-            raise UsageError(f"no run with these settings saved this checkpoint ({error}): begin a new one") from None
+            raise CheckpointError(f"no run with these settings saved this checkpoint: {error}") from None
+
+    def load_state(self, arrays: Mapping[str, Any]) -> None:
+        """Continue from a `state` in place of `start`, bit for bit, with any number of ranks and workers.
+
+        Changes nothing and raises what `check` does, if it does.
+        """
+        self.check(arrays)
+        parts: dict[str, Arrays] = {}
+        for key, array in arrays.items():
+            part, _, name = key.partition(".")
+            parts.setdefault(part, {})[name] = array
         for name, layout in LAYOUTS.items():
             parts[name] = cut(parts[name], layout, self.sampler.mine)
         self.policy.weights.load(parts["policy"])

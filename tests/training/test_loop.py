@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fastpong.config import read_toml
-from fastpong.errors import DivergedError, UsageError
+from fastpong.errors import DivergedError
 from fastpong.training.checkpoint import CheckpointError, load, save
 from fastpong.training.loop import Limits, train, versions
 from fastpong.training.progress import PlainProgress
@@ -45,8 +45,20 @@ def test_a_run_of_another_version_is_told(tmp_path: Path) -> None:
     arrays, about, _ = folder.newest()
     del arrays["learner.exp_avg_sq"]
     save(folder.checkpoints()[0], arrays, about)
-    with pytest.raises(UsageError, match="learner.exp_avg_sq is missing"):
+    with pytest.raises(CheckpointError, match="learner.exp_avg_sq is missing"):
         run(tmp_path / "run", small("fast"), 400, resume=True)
+
+
+def test_a_checkpoint_that_no_run_saved_is_passed_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config, folder = small("fast", log_interval=200, checkpoint_interval=200), RunFolder(tmp_path / "run")
+    run(folder.path, config, 600)
+    expected, newest = folder.newest()[0], folder.checkpoints()[0]
+    arrays, about = load(newest)
+    save(newest, arrays | {"rollout.actions": arrays["rollout.actions"] + np.uint8(7)}, about)
+    run(folder.path, config, 600, resume=True)
+    assert "rollout.actions has values that are impossible" in capsys.readouterr().err
+    for name, array in folder.newest()[0].items():
+        np.testing.assert_array_equal(array, expected[name], err_msg=name)
 
 
 def test_nan_ends_a_run_and_is_neither_saved_nor_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,5 @@
 import dataclasses
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from fastpong.training.run_folder import (
     resumed_run,
 )
 from tests.support.candidates import add_candidate
+from tests.support.faults import disk
 
 
 def made(path: Path, config: Config | None = None, about: dict[str, object] | None = None) -> RunFolder:
@@ -52,6 +54,17 @@ def test_the_newest_and_the_best_few_candidates_are_kept(tmp_path: Path) -> None
     run.candidates()[1].write_bytes(b"half a file")
     add_candidate(config, run, 7, None, action=0)
     assert [int(load(path)[1]["steps"]) for path in run.candidates()] == [2, 5, 6, 7]
+
+
+def test_candidates_make_room_for_a_checkpoint(tmp_path: Path) -> None:
+    run, config = made(tmp_path / "run"), Config()
+    for steps in (1, 2):
+        add_candidate(config, run, steps, None, action=0)
+    with disk(1, errno.ENOSPC):
+        run.save_checkpoint(3, {"steps": np.array(3)}, {})
+    assert run.newest()[0]["steps"] == 3 and not run.candidates()
+    with disk(1, errno.ENOSPC), pytest.raises(CheckpointError, match="No space left"):
+        run.save_checkpoint(4, {"steps": np.array(4)}, {})
 
 
 def test_a_folder_holds_one_run(tmp_path: Path) -> None:

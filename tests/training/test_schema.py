@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fastpong.envs.vector_env import VectorEnv
-from fastpong.errors import UsageError
 from fastpong.training.actor import Actor
+from fastpong.training.checkpoint import CheckpointError
 from fastpong.training.trainer import Trainer
 from tests.support.trainings import small
 
@@ -67,7 +67,7 @@ CHANGES: dict[str, tuple[str, Callable[[Any], Any]]] = {
 def test_what_no_run_could_have_saved_is_refused_before_anything_changes(what: str, trainer: Trainer) -> None:
     arrays = trainer.state()
     name, change = CHANGES[what]
-    with pytest.raises(UsageError, match=r"saved this checkpoint \("):
+    with pytest.raises(CheckpointError, match="saved this checkpoint: "):
         trainer.load_state({**arrays, name: change(arrays[name])})
     for other, array in trainer.state().items():
         np.testing.assert_array_equal(array, arrays[other])
@@ -76,9 +76,9 @@ def test_what_no_run_could_have_saved_is_refused_before_anything_changes(what: s
 def test_no_array_is_missing_or_unknown(trainer: Trainer) -> None:
     arrays = trainer.state()
     for name in arrays:
-        with pytest.raises(UsageError, match=f"{name} is missing"):
+        with pytest.raises(CheckpointError, match=f"{name} is missing"):
             trainer.load_state({other: array for other, array in arrays.items() if other != name})
-    with pytest.raises(UsageError, match="rollout.more"):
+    with pytest.raises(CheckpointError, match="rollout.more"):
         trainer.load_state({**arrays, "rollout.more": np.zeros(3)})
     trainer.load_state(arrays)
 
@@ -90,5 +90,5 @@ def test_a_row_that_reaches_back_too_far_is_refused() -> None:
         trainer.step(3)
         arrays: Arrays = trainer.state()
         trainer.load_state(arrays)
-        with pytest.raises(UsageError, match="before the first row"):
+        with pytest.raises(CheckpointError, match="before the first row"):
             trainer.load_state({**arrays, "rollout.steps_since_reset": arrays["rollout.steps_since_reset"] + 1})
