@@ -61,10 +61,13 @@ class Run:
         return [*self._launcher, *train_command(self.folder.path, 8, *settings, "--steps", str(steps))]
 
     def start(self) -> None:
-        """Begin or resume it, in a session of its own."""
+        """Begin or resume it, in a session of its own, with a `reader` of what it prints."""
+        self.reader = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        assert self.reader.stdin
         self.process = subprocess.Popen(
-            self.command(END), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+            self.command(END), stdout=subprocess.DEVNULL, stderr=self.reader.stdin, start_new_session=True
         )
+        self.reader.stdin.close()
 
     def processes(self) -> list[psutil.Process]:
         """Return the process and all that descend from it, as many as live."""
@@ -81,7 +84,9 @@ class Run:
         """Kill it, and wait until nothing of it, and of the `family` that it had before, is left."""
         family += tuple(self.processes())
         self.process.kill()
-        self.process.communicate()
+        self.process.wait()
+        self.reader.kill()
+        self.reader.wait()
         _, left = psutil.wait_procs({*family}, timeout=30)
         if left:
             sys.exit(f"processes are left: {[process.cmdline() for process in left]}")
@@ -143,7 +148,7 @@ class Soak:
             "told to end and resumed": lambda: self._again(signal.SIGTERM),
             "worker stopped and continued": self._pause,
             "checkpoint damaged": self._damage,
-            "nobody reads its output": lambda: self.run.process.stderr.close(),  # type: ignore[union-attr]
+            "nobody reads its output": lambda: self.run.reader.kill(),
         }
 
     def measure(self) -> None:
