@@ -9,8 +9,7 @@ phase of the control's run of the same seed was about to begin, and ends at 2.5 
 two share all that came before. A change of code instead of a setting stands in another checkout, --source. Weights
 after 2.5 M steps then play 100 greedy games. Runs are in --out and go on when the same command is given again. Each
 arm's numbers are written to ``bench/runs/ablation-RECIPE/NAME.json``, from which `table` prints all arms, with the mean
-difference from the control and its standard error. A recipe is named after what it no longer has; runs of different
-ones are not compared in a table.
+difference from the control and its standard error. Runs of different recipes are not compared in a table.
 """
 
 import argparse
@@ -176,7 +175,7 @@ def main() -> None:
     """Run an arm, or print the table."""
     options = parser(__doc__)
     options.add_argument("name")
-    options.add_argument("--recipe", default="one-clip")
+    options.add_argument("--recipe", default="first")
     options.add_argument("--late", action="store_true")
     options.add_argument("--seeds", type=int, nargs="+", default=[20, 21, 22, 23, 24])
     options.add_argument("--source", type=Path, default=Path(__file__).parents[1])

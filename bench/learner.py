@@ -110,7 +110,7 @@ def slopes_of(loss: Loss, transitions: Transitions, outputs: F32) -> F32:
     probs /= probs.sum(1, keepdims=True)
     logs = np.log(probs)
     ratio = np.exp(logs[np.arange(len(actions)), actions] - log_probs)
-    clipped = np.where(advantages > 0, ratio > 1 + loss.clip_coef, ratio < 1 - loss.clip_coef)
+    clipped = np.where(advantages > 0, ratio > 1 + loss.clip_high, ratio < 1 - loss.clip_low)
     pull = np.where(clipped, 0.0, ratio * advantages)[:, None]
     entropy = -(probs * logs).sum(1, keepdims=True)
     slopes = np.empty_like(outputs)
@@ -234,7 +234,7 @@ def measure(hidden: int, skip: int, rounds: int) -> dict[str, Any]:
     begin, end = int(rollout.first_unused[0]) * inputs.envs, (rollout.rows - 1) * inputs.envs
     size, shown, rng = end - begin, np.arange(begin, end + inputs.envs), np.random.default_rng(0)
     one_thread = TwoThreads(Alone())
-    loss = Loss(config.clip_coef, config.entropy_coef, VALUE_COEF, 0.0)
+    loss = Loss(config.clip_low, config.clip_high, config.entropy_coef, VALUE_COEF, 0.0)
     actions, log_probs = inputs.arrays.actions[begin:end], inputs.arrays.log_probs[begin:end]
     advantages, returns = rng.standard_normal((2, size), np.float32)
     transitions = Transitions(actions, log_probs, advantages, returns)

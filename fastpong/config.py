@@ -83,8 +83,10 @@ class Config:
     batch_size: int = _setting("ppo", 8192, "steps of all envs in a batch, 16 or more of each env", 1, 10**9)
     update_epochs: int = _setting("ppo", 5, "epochs over each batch, at most", 1, 1000)
     minibatch_size: int = _setting("ppo", 1024, "samples of a minibatch, over all ranks", 1, 10**7)
-    gae_lambda: float = _setting("ppo", 0.95, "λ of the advantages and of the returns (GAE)", 0.0, 1.0)
-    clip_coef: float = _setting("ppo", 0.2, "ratios of probabilities are clipped to 1 ± this", 0.0, 1.0)
+    gae_lambda: float = _setting("ppo", 0.95, "λ of the advantages (GAE)", 0.0, 1.0)
+    return_lambda: float = _setting("ppo", 1.0, "λ of the returns that the value learns", 0.0, 1.0)
+    clip_low: float = _setting("ppo", 0.2, "the ratio of probabilities is clipped below 1 − this", 0.0, 1.0)
+    clip_high: float = _setting("ppo", 0.8, "the ratio of probabilities is clipped above 1 + this", 0.0, 100.0)
     entropy_coef: float = _setting("ppo", 0.005, "coefficient of the entropy bonus, at first", 0.0, 1.0)
     target_kl: float = _setting(
         "ppo", 0.045, "KL divergence of a batch, in nats, beyond which the learning rate falls; 0: off", 0.0, 10.0

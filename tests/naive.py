@@ -31,7 +31,8 @@ class Transition(NamedTuple):
 class Coefficients(NamedTuple):
     """Of the loss."""
 
-    clip: float
+    clip_low: float
+    clip_high: float
     entropy: float
     value: float
 
@@ -305,7 +306,7 @@ def objective(hidden: F64, w2: Any, learned: Transition, loss: Coefficients) -> 
     total = -loss.value * 0.5 * (learned.value_target - value) ** 2
     if len(probs):
         ratio = math.exp(float(logs[learned.action]) - learned.log_prob)
-        clipped = min(max(ratio, 1 - loss.clip), 1 + loss.clip)
+        clipped = min(max(ratio, 1 - loss.clip_low), 1 + loss.clip_high)
         total += min(ratio * learned.advantage, clipped * learned.advantage) + loss.entropy * entropy(probs)
     return total
 

@@ -91,21 +91,21 @@ def test_settings_and_presets_are_listed(tmp_path: Path) -> None:
     listed = fastpong("settings", cwd=tmp_path).stdout
     for name, setting in config.settings().items():
         assert re.search(rf"^  {name} = ", listed, re.MULTILINE) and setting.metadata["help"] in listed
-    assert fastpong("settings", "clip_coef", cwd=tmp_path).stdout.splitlines()[0] == "  clip_coef = 0.2  (0 … 1)"
-    done = fastpong("settings", "clip_cof", cwd=tmp_path)
-    assert done.returncode == 2 and "did you mean 'clip_coef'?" in one_line(done.stderr)
+    assert fastpong("settings", "clip_low", cwd=tmp_path).stdout.splitlines()[0] == "  clip_low = 0.2  (0 … 1)"
+    done = fastpong("settings", "clip_lov", cwd=tmp_path)
+    assert done.returncode == 2 and "did you mean 'clip_low'?" in one_line(done.stderr)
     presets = fastpong("presets", cwd=tmp_path).stdout
     assert [line for line in presets.splitlines() if line[0] != " "] == list(config.PRESETS)
     assert "  hidden_units = 200" in presets
     complete = {
         **os.environ,
         "_FASTPONG_COMPLETE": "complete_bash",
-        "COMP_WORDS": "fastpong settings critic",
+        "COMP_WORDS": "fastpong settings cli",
         "COMP_CWORD": "2",
     }
     script = "from fastpong.cli import app; app(prog_name='fastpong')"
     done = subprocess.run([sys.executable, "-c", script], env=complete, capture_output=True, text=True)
-    assert done.stdout.split() == ["critic_replay_batches", "critic_samples_per_step"]
+    assert done.stdout.split() == ["clip_low", "clip_high"]
 
 
 def test_a_launchers_nonsense_is_one_line(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_impossible_values_get_one_line(name: str, value: object, words: str) ->
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["update_epochs", "late_by_step", "exploring_start_steps", "frame_stack"])
+@pytest.mark.parametrize("name", ["clip_high", "late_by_step", "exploring_start_steps", "frame_stack"])
 def test_settings_of_the_other_algorithm_are_refused_unless_they_are_as_always(name: str) -> None:
     default = getattr(Config(), name)
     with pytest.raises(UsageError, match=f"{name} is a setting of ppo: it changes nothing here"):

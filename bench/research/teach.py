@@ -161,7 +161,7 @@ def learn(
     logits = np.stack([samples.values(network._replace(w2=network.w2[a : a + 1])) for a in range(config.num_actions)])
     log_probs = (logits - np.logaddexp.reduce(logits))[actions, index]
     transitions = Transitions(actions, log_probs, counts, arrays.values[begin:end])
-    loss = Loss(config.clip_coef, 0.0, VALUE_COEF, 0.0)
+    loss = Loss(config.clip_low, config.clip_high, 0.0, VALUE_COEF, 0.0)
     ids = np.where(counts > 0, index, -1)
     epochs = Epochs(samples, transitions, loss, ids, MINIBATCH, config.hidden_units)
     for _ in range(EPOCHS):

@@ -56,10 +56,10 @@ def loss_gradient(
 ) -> None:
     """Add the gradient of some samples, uphill, to that of `w2`; write that of the hidden units.
 
-    Per sample: min(ρ A, clip(ρ, 1 − clip_coef, 1 + clip_coef) A) + entropy_coef · H − value_coef · ½ (R − V)²
-    (Schulman et al., "Proximal policy optimization algorithms", 2017, equations 7 and 9). The KL divergence is
-    estimated by (ρ − 1) − log ρ (Schulman, "Approximating KL divergence", 2020). A network without logits has the
-    last term only. Twin: naive.loss_gradient.
+    Per sample: min(ρ A, clip(ρ, 1 − clip_low, 1 + clip_high) A) + entropy_coef · H − value_coef · ½ (R − V)²
+    (Schulman et al., "Proximal policy optimization algorithms", 2017, equations 7 and 9; the two sides of the clip as
+    in Yu et al., "DAPO", 2025, equation 10). The KL divergence is estimated by (ρ − 1) − log ρ (Schulman,
+    "Approximating KL divergence", 2020). A network without logits has the last term only. Twin: naive.loss_gradient.
     """
     units, actions = hidden.shape[1], w2.shape[0] - 1
     probs, logs = np.empty(actions, np.float32), np.empty(actions, np.float32)
@@ -72,7 +72,7 @@ def loss_gradient(
             action, advantage = transitions.actions[sample], transitions.advantages[sample]
             log_ratio = logs[action] - transitions.log_probs[sample]
             ratio = math.exp(log_ratio)
-            clipped = ratio > 1.0 + loss.clip_coef if advantage > 0.0 else ratio < 1.0 - loss.clip_coef
+            clipped = ratio > 1.0 + loss.clip_high if advantage > 0.0 else ratio < 1.0 - loss.clip_low
             entropy = 0.0
             for a in range(actions):
                 entropy -= probs[a] * logs[a]

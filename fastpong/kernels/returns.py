@@ -108,21 +108,25 @@ def advantages_of(
     ended: I8,  # (rows, envs)
     values: F32,  # (rows + 1, envs) the last row is the state after the last step
     gamma: float,  # discount factor per step
-    gae_lambda: float,  # λ, the decay of the weights of longer returns
+    gae_lambda: float,  # λ, the decay of the weights of longer returns, for the advantages
+    return_lambda: float,  # the same for the returns
     advantages: F32,  # (rows, envs) out
     returns: F32,  # (rows, envs) out: what the value should have been
 ) -> None:
     """Estimate advantages with GAE (Schulman et al., "High-dimensional continuous control", 2016, equation 16).
 
-    A point ends an episode here: nothing after it is credited to what came before. Twin: naive.advantages_of.
+    A point ends an episode here: nothing after it is credited to what came before. The returns have a λ of their own,
+    as in Yuan et al., "What's behind PPO's collapse in long-CoT", 2025 (decoupled GAE): the nearer it is to 1, the
+    sooner the value learns what rare shots are worth. Twin: naive.advantages_of.
     """
     rows, envs = rewards.shape
     for n in range(envs):
-        running = 0.0
+        running = longer = 0.0
         for t in range(rows - 1, -1, -1):
             over = rewards[t, n] != 0 or ended[t, n] != 0
             after = 0.0 if over else float(values[t + 1, n])
             delta = rewards[t, n] + gamma * after - values[t, n]
             running = delta + (0.0 if over else gamma * gae_lambda * running)
+            longer = delta + (0.0 if over else gamma * return_lambda * longer)
             advantages[t, n] = running
-            returns[t, n] = running + values[t, n]
+            returns[t, n] = longer + values[t, n]

@@ -108,7 +108,8 @@ class Transitions(NamedTuple):
 class Loss(NamedTuple):
     """Coefficients of the loss, see `losses.loss_gradient`; `scale` is 1 / samples of the minibatch."""
 
-    clip_coef: float
+    clip_low: float
+    clip_high: float
     entropy_coef: float
     value_coef: float
     scale: float

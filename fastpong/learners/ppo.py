@@ -104,8 +104,9 @@ class PPO:
             values, gae_lambda = self._critic.values(samples).reshape(-1, envs), self._critic.LAMBDA
         advantages, targets = (np.zeros((end - begin, envs), np.float32) for _ in range(2))
         returns.advantages_of(
-            arrays.rewards[begin:end], arrays.ended[begin:end], values, gamma, gae_lambda, advantages, targets
-        )
+            arrays.rewards[begin:end], arrays.ended[begin:end], values, gamma, gae_lambda, c.return_lambda,
+            advantages, targets,
+        )  # fmt: skip
         learnable: Bool = arrays.forced[begin:end] == 0
         advantages[learnable] = normalized(advantages[learnable], self._comm)
         return _Batch(samples, learnable, advantages, targets)
@@ -118,7 +119,7 @@ class PPO:
             arrays.actions[rows].reshape(-1), arrays.log_probs[rows].reshape(-1), batch.advantages.reshape(-1),
             batch.returns.reshape(-1),
         )  # fmt: skip
-        loss = Loss(c.clip_coef, schedule.entropy_coef(steps), VALUE_COEF, 0.0)
+        loss = Loss(c.clip_low, c.clip_high, schedule.entropy_coef(steps), VALUE_COEF, 0.0)
         epochs = Epochs(
             batch.samples, transitions, loss, self._sample_ids(batch.learnable), c.minibatch_size, c.hidden_units
         )  # fmt: skip

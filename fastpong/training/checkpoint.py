@@ -20,7 +20,7 @@ from fastpong import __version__, files
 from fastpong.arrays import DIGEST, Arrays, digest
 from fastpong.errors import FastpongError
 
-FORMAT = 4
+FORMAT = 3
 
 _MAX_FILE = 1 << 30
 _MAX_UNPACKED = 1 << 25  # bytes of all members, if one is compressed, as those of the shipped agent are

@@ -9,8 +9,8 @@ from fastpong.kernels.structs import Loss, Transitions
 from tests import naive
 
 HIDDEN = 9
-COEFFICIENTS = naive.Coefficients(0.2, 0.03, 0.5)
-SHIFTS = (0.0, 0.05, -0.15, 0.5, -0.5, 0.5, -0.5, 0.1)
+COEFFICIENTS = naive.Coefficients(0.2, 0.4, 0.03, 0.5)
+SHIFTS = (0.0, 0.05, -0.26, 0.5, -0.5, 0.5, -0.5, 0.1)
 """Of the logarithm of the probability when each action was taken."""
 ADVANTAGES = (1.0, -1.0, 1.0, 1.0, 1.0, -1.0, -1.0, 0.0)
 CLIPPED = 2  # the fifth sample, up with a ratio of 1.6, and the sixth, down with one of 0.6

@@ -88,14 +88,15 @@ def test_equal_returns_have_no_advantage() -> None:
     assert (values == 0).all()
 
 
-@given(st.data(), st.floats(0.5, 1.0), st.floats(0.0, 1.0))
-def test_advantages(data: st.DataObject, gamma: float, gae_lambda: float) -> None:
+@given(st.data(), st.floats(0.5, 1.0), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
+def test_advantages(data: st.DataObject, gamma: float, gae_lambda: float, return_lambda: float) -> None:
     size = (data.draw(st.integers(1, 20)), data.draw(st.integers(1, 3)))
     rewards = data.draw(arrays(np.int8, size, elements=st.sampled_from([0, 0, 0, 1, -1])))
     ended = data.draw(arrays(np.int8, size, elements=st.sampled_from([0, 0, 0, 1])))
     values = data.draw(arrays(np.float32, (size[0] + 1, size[1]), elements=st.floats(-1, 1, width=32)))
     advantages, targets = np.zeros(size, np.float32), np.zeros(size, np.float32)
-    returns.advantages_of(rewards, ended, values, gamma, gae_lambda, advantages, targets)
-    ref_advantages, ref_targets = naive.advantages_of(rewards, ended, values, gamma, gae_lambda)
+    returns.advantages_of(rewards, ended, values, gamma, gae_lambda, return_lambda, advantages, targets)
+    ref_advantages = naive.advantages_of(rewards, ended, values, gamma, gae_lambda)[0]
+    ref_targets = naive.advantages_of(rewards, ended, values, gamma, return_lambda)[1]
     np.testing.assert_allclose(advantages, ref_advantages, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(targets, ref_targets, rtol=1e-4, atol=1e-5)

@@ -26,11 +26,11 @@ from tests.support.kernels import (
 
 SAMPLES = np.array([12, 5, 1, 8, 9, 0, 13, 10])
 """What is listed."""
-SHIFTS = np.array([0, 0.05, -0.15, 0.5, -0.5, 0.5, -0.5, 0.1])
+SHIFTS = np.array([0, 0.05, -0.26, 0.5, -0.5, 0.5, -0.5, 0.1])
 """Of the logarithm of the probability when each action was taken: half of them are beyond the clip on either side."""
 CLIPPED = 2  # up with a ratio of 1.6, and down with one of 0.6
-PPO = naive.Coefficients(0.2, 0.03, 0.5)
-VALUE = naive.Coefficients(0.0, 0.0, 1.0)
+PPO = naive.Coefficients(0.2, 0.4, 0.03, 0.5)
+VALUE = naive.Coefficients(0.0, 0.0, 0.0, 1.0)
 CRITIC = [6, 0, 3, 2, 5]
 """What the critic learns from."""
 

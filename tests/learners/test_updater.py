@@ -39,7 +39,7 @@ def regression(rollout: Rollout, samples: Samples, ids: I64, minibatch_size: int
     goals = np.random.default_rng(1).standard_normal(len(samples.samples)).astype(np.float32)
     none = np.zeros(0, np.float32)
     transitions = Transitions(np.zeros(0, np.uint8), none, none, goals)
-    return Epochs(samples, transitions, Loss(0.0, 0.0, 1.0, 0.0), ids, minibatch_size, CONFIG.hidden_units)
+    return Epochs(samples, transitions, Loss(0.0, 0.0, 0.0, 1.0, 0.0), ids, minibatch_size, CONFIG.hidden_units)
 
 
 @pytest.mark.parametrize("number", [1, 2])
