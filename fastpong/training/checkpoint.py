@@ -5,6 +5,7 @@ A stranger's file may have a right digest: sizes are compared before anything is
 what is unpacked is bounded.
 """
 
+import errno
 import io
 import json
 import math
@@ -28,7 +29,9 @@ _KINDS = "biufU"  # numbers and text, no objects
 
 
 class CheckpointError(FastpongError):
-    """A checkpoint is missing, damaged or cannot be written."""
+    """A checkpoint is missing, damaged or cannot be written, perhaps because the disk is full."""
+
+    is_disk_full = False
 
 
 def save(path: Path, arrays: Arrays, about: Mapping[str, Any], *, compressed: bool = False) -> None:
@@ -44,7 +47,9 @@ def save(path: Path, arrays: Arrays, about: Mapping[str, Any], *, compressed: bo
     try:
         files.write(path, _sealed(buffer.getbuffer()))
     except OSError as error:
-        raise CheckpointError(f"cannot save {path}: {error.strerror or error}") from None
+        failed = CheckpointError(f"cannot save {path}: {error.strerror or error}")
+        failed.is_disk_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise failed from None
 
 
 def load(path: Path) -> tuple[Arrays, dict[str, Any]]:

@@ -85,13 +85,13 @@ class RunFolder:
     def save_checkpoint(self, steps: int, arrays: Arrays, about: Mapping[str, Any]) -> Path:
         """Save a checkpoint and delete the oldest ones beyond `CHECKPOINTS`; raises `CheckpointError`.
 
-        If that fails, on a full disk, candidates make room for it.
+        On a full disk candidates make room for it.
         """
         path = self._checkpoints / f"step_{steps:012d}.npz"
         try:
             save(path, arrays, about)
-        except CheckpointError:
-            if not self.candidates():
+        except CheckpointError as error:
+            if not (error.is_disk_full and self.candidates()):
                 raise
             for candidate in self.candidates():
                 files.delete(candidate)
