@@ -117,13 +117,13 @@ class WorkerHandle:
                 now = processor_time(self.process.pid)
                 stood, before = (stood + 1 if now == before else 0), now
             except GONE:
-                raise LookupError(f"env subprocess {self._name} {self._end()}") from None
+                raise LookupError(self._end()) from None
             else:
                 if answer != DONE:
                     error, _, trace = answer.decode().partition("\n")
                     raise EnvError(f"an env subprocess failed: {error}") from RuntimeError(trace)
                 return
-        raise LookupError(f"env subprocess {self._name} (pid {self.process.pid}) hangs")
+        raise LookupError(f"(pid {self.process.pid}) hangs")
 
     def _end(self) -> str:
         """Say how the subprocess ended."""
@@ -135,7 +135,7 @@ class WorkerHandle:
     def _replace(self, loss: str) -> None:
         """Start another subprocess, and let it repeat what this one did."""
         while True:
-            self._losses.add(loss)
+            self._losses.add(self._name, loss)
             self.end(0.0)
             try:
                 self._take(*self._start())
@@ -151,7 +151,7 @@ class WorkerHandle:
             except LookupError as error:
                 loss = str(error)
             except (EOFError, OSError) as error:
-                loss = f"env subprocess {self._name} does not start ({error!r})"
+                loss = f"does not start ({error!r})"
                 time.sleep(1.0)  # the fork server may have died, too: soon there is another one
 
     def _write_states(self) -> None:

@@ -106,7 +106,7 @@ class VectorEnv(AsyncVectorEnv):
         for index, ends in enumerate(zip(self.processes, self.parent_pipes, strict=True)):
             states = {name: arrays[name][index] for name in state_layout(most)}
             again = functools.partial(self._start, index)
-            self._handles.append(WorkerHandle(f"{index}", ends, again, states, self.losses))
+            self._handles.append(WorkerHandle(f"env subprocess {index}", ends, again, states, self.losses))
         self.observations = {name: arrays[name] for name in SHARED}
         self.screens, self.rewards, self.ended = (in_rows(arrays[name]) for name in SHARED)
 

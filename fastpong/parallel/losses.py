@@ -1,4 +1,4 @@
-"""Processes that are lost in a run: each is replaced, but many within a short time are not lost by chance."""
+"""Processes that are lost in a run: each is replaced, but the same one again and again is not lost by chance."""
 
 import time
 from collections import deque
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fastpong.errors import LostError
 
 MOST, WITHIN = 3, 60.0
-"""So many losses within so many seconds end the run."""
+"""So many losses of one process within so many seconds end the run. A machine that is lost takes many, once."""
 
 
 class Losses:
@@ -18,20 +18,21 @@ class Losses:
     count : int
         How many there were.
     reason : str or None
-        Why the run should save and end: there were `MOST` of them within `WITHIN` seconds.
+        Why the run should save and end: one was lost `MOST` times within `WITHIN` seconds.
     """
 
     def __init__(self, note: Callable[[str], object] = lambda text: None):
         self.count, self._note = 0, note
         self.reason: str | None = None
-        self._when: deque[float] = deque(maxlen=MOST)
+        self._when: dict[str, deque[float]] = {}
 
-    def add(self, what: str) -> None:
-        """Count one that is about to be replaced. Raises `LostError` if the run should have ended by now."""
-        if self.reason:
-            raise LostError(f"{what}, and {self.reason}")
+    def add(self, name: str, loss: str) -> None:
+        """Count a process that is about to be replaced. Raises `LostError` if the run should have ended by now."""
+        when = self._when.setdefault(name, deque(maxlen=MOST))
+        if self.reason and len(when) == MOST:
+            raise LostError(f"{name} {loss}, and {self.reason}")
         self.count += 1
-        self._note(f"{what}: another one takes its place and repeats its last steps")
-        self._when.append(time.monotonic())
-        if len(self._when) == MOST and self._when[-1] - self._when[0] < WITHIN:
-            self.reason = f"{MOST} processes were lost within {WITHIN:.0f} s: see to the machine"
+        self._note(f"{name} {loss}: another one takes its place and repeats its last steps")
+        when.append(time.monotonic())
+        if len(when) == MOST and when[-1] - when[0] < WITHIN:
+            self.reason = f"{name} was lost {MOST} times within {WITHIN:.0f} s: see to the machine"

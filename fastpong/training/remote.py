@@ -193,6 +193,6 @@ class RaySampler:
         return answers
 
     def _replace(self, index: int) -> None:
-        self.losses.add(f"Ray actor {index} was lost")
+        self.losses.add(f"Ray actor {index}", "was lost")
         self._cluster.replace(index)
         self._begin(index)

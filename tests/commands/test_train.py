@@ -87,17 +87,18 @@ def test_an_env_subprocess_that_dies_is_replaced_and_no_bit_changes(tmp_path: Pa
         np.testing.assert_array_equal(parts[name], array, err_msg=name)
 
 
-def test_many_dead_env_subprocesses_end_the_run_with_a_checkpoint(tmp_path: Path) -> None:
-    process = start("train", *SMALL, *settings(log_interval=400), "--run", "run", cwd=tmp_path)
+def test_an_env_subprocess_that_dies_again_and_again_ends_the_run_with_a_checkpoint(tmp_path: Path) -> None:
+    process = start("train", *SMALL, "--workers", "1", *settings(log_interval=400), "--run", "run", cwd=tmp_path)
     run = RunFolder(tmp_path / "run")
     wait_for(lambda: run.metrics.exists() and read_metrics(run.metrics))
     for count in (1, 2, 3):
+        wait_for(lambda: workers_of(process))
         workers_of(process)[0].kill()
         wait_for(lambda count=count: read_metrics(run.metrics)[-1]["replaced"] == count)  # type: ignore[misc]
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1
     message = err.strip().splitlines()[-1]
-    assert "3 processes were lost within 60 s" in message and "--run run --resume" in message
+    assert "env subprocess 0 was lost 3 times within 60 s" in message and "--run run --resume" in message
     assert "Traceback" not in err
     steps = run.newest()[1]["steps"]
     assert steps == read_metrics(run.metrics)[-1]["steps"]

@@ -125,7 +125,9 @@ def test_many_losses_give_a_reason_to_end_and_then_end_it() -> None:
             strike(envs, 0, signal.SIGKILL)
             if loss < MOST:
                 play_at_random(envs, 2)
-        with pytest.raises(LostError, match=f"was killed by SIGKILL, and {MOST} processes were lost within 60 s"):
+        with pytest.raises(
+            LostError, match=f"killed by SIGKILL, and env subprocess 0 was lost {MOST} times within 60 s"
+        ):
             play_at_random(envs, 1)
 
 

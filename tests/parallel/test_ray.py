@@ -102,7 +102,7 @@ def test_actors_that_die_again_and_again_end_the_run(tmp_path: Path) -> None:
         def play(self, *arguments: Any, **more: Any) -> Any:
             os._exit(1)
 
-    with Cluster(Dying, Placing(actors=1), 6) as cluster, pytest.raises(LostError, match="were lost within 60 s"):
+    with Cluster(Dying, Placing(actors=1), 6) as cluster, pytest.raises(LostError, match="was lost 3 times within 60"):
         train_on(cluster, tmp_path / "run", small("fast"), 4000)
 
 
