@@ -21,10 +21,11 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -43,6 +44,7 @@ from fastpong.training.trainer import Trainer
 SMALL = {
     "num_envs": 4, "hidden_units": 64, "batch_size": 400, "minibatch_size": 96, "update_epochs": 2, "late_by_step": 0,
 }  # fmt: skip
+TINY = {"num_envs": 2, "hidden_units": 8, "batch_games": 1}
 SECONDS, MEGABYTES = 1.0, 100
 """An input may take so long, and all of them together so much more memory."""
 
@@ -128,19 +130,35 @@ def changed_bytes(data: bytes, rng: random.Random) -> bytes:
     return bytes(new)
 
 
+class Saved:
+    """A run's checkpoint, and a trainer that loads others in its place."""
+
+    def __init__(self, config: Config, file: Path):
+        self.config, (self.arrays, self.about) = config, trained(config)
+        self.trainer = Trainer(config, Actor(config, LocalEnvs(config, range(config.num_envs))))
+        save(file, self.arrays, self.about)
+        self.bytes = file.read_bytes()
+
+    def load(self, file: Path) -> bool:
+        """Load a checkpoint as `play` does, and into the trainer, as `--resume` does; return whether it is this one."""
+        arrays, _ = load(file)
+        with contextlib.suppress(FastpongError):
+            load_weights(file)
+        self.trainer.load_state(arrays)
+        return all(np.array_equal(a, self.arrays[name], equal_nan=a.dtype.kind == "f") for name, a in arrays.items())
+
+
 class Fuzz:
     """The inputs by kind: each takes a random generator, and raises nothing but `FastpongError`."""
 
     def __init__(self, folder: Path, seed: int, resumed: int):
         self._seed, self._file = seed, folder / "input"
         self._kept, self._left = folder / "accepted", resumed
+        self._accepted: list[tuple[Path, Config]] = []
         self._kept.mkdir()
-        self._config = make_config("fast", SMALL)
-        self._arrays, self._about = trained(self._config)
-        self._trainer = Trainer(self._config, Actor(self._config, LocalEnvs(self._config, range(4))))
-        save(folder / "good", self._arrays, self._about)
-        self._good = (folder / "good").read_bytes()
-        self._toml = to_toml(self._config, {"fastpong": "0.2.0"}).encode()
+        self._saved = Saved(make_config("fast", SMALL), self._file)
+        self._tiny = Saved(make_config("karpathy", TINY), self._file)
+        self._toml = to_toml(self._saved.config, {"fastpong": "0.2.0"}).encode()
         self._lines = b"".join(b'{"steps": %d, "score": -20.5, "point_rate": null}\n' % n for n in range(0, 800, 100))
         self.kinds: dict[str, tuple[float, Callable[[random.Random], object]]] = {
             "checkpoints, arrays and facts": (0.01, self._checkpoint),
@@ -184,28 +202,25 @@ class Fuzz:
                 self.counts["single bits flipped: refused"] += 1
 
     def _checkpoint(self, rng: random.Random) -> None:
-        changed_checkpoint(self._file, self._arrays, self._about, rng)
-        self._load(rng, any_arrays=True)
+        changed_checkpoint(self._file, self._saved.arrays, self._saved.about, rng)
+        self._keep(self._saved, self._saved.load(self._file), rng)
 
     def _bytes(self, rng: random.Random) -> None:
-        data, repaired = changed_bytes(self._good, rng), rng.random() < 0.5
+        data, repaired = changed_bytes(self._tiny.bytes, rng), rng.random() < 0.5
         if repaired:
             data = data[:-DIGEST] + digest(data[:-DIGEST])
         self._file.write_bytes(data)
-        self._load(rng, any_arrays=repaired)
+        equal = self._tiny.load(self._file)
+        assert equal or repaired, "a damaged checkpoint was read as another one"
+        self._keep(self._tiny, equal, rng)
 
-    def _load(self, rng: random.Random, any_arrays: bool) -> None:
-        """Load it as `play` does, and into a trainer, as `--resume` does; keep some of those that are accepted."""
-        arrays, _ = load(self._file)
-        with contextlib.suppress(FastpongError):
-            load_weights(self._file)
-        self._trainer.load_state(arrays)
-        before = self._arrays
-        equal = all(np.array_equal(a, before[name], equal_nan=a.dtype.kind == "f") for name, a in arrays.items())
-        assert equal or any_arrays, "a damaged checkpoint was read as another one"
+    def _keep(self, saved: Saved, equal: bool, rng: random.Random) -> None:
+        """Keep some of the checkpoints that were accepted and are not as before."""
         if not equal and self._left > 0 and rng.random() < 0.2:
             self._left -= 1
-            (self._kept / f"{self._left}.npz").write_bytes(self._file.read_bytes())
+            path = self._kept / f"{self._left}.npz"
+            path.write_bytes(self._file.read_bytes())
+            self._accepted.append((path, saved.config))
 
     def _settings(self, rng: random.Random) -> None:
         self._file.write_bytes(changed_bytes(self._toml, rng))
@@ -218,34 +233,23 @@ class Fuzz:
         assert all(isinstance(line["steps"], int) for line in lines)
 
     def _texts(self, rng: random.Random) -> None:
-        name = rng.choice([*asdict(self._config), "x"])
+        name = rng.choice([*asdict(self._saved.config), "x"])
         parse_assignments([f"{rng.choice((name, name, rng.choice(WORDS)))}={rng.choice((*WORDS, '0.5', '12'))}"])
         rank, size = rng.choice(LAUNCHERS)
-        with environment({rank: rng.choice(("0", "1", *WORDS[2:])), size: rng.choice(("2", *WORDS[2:]))}):
+        with patch.dict(os.environ, {rank: rng.choice(("0", "1", *WORDS[2:])), size: rng.choice(("2", *WORDS[2:]))}):
             launched()
 
     def resume(self) -> None:
         """Let a process go on from each checkpoint that was accepted and is another one."""
-        for path in sorted(self._kept.iterdir()):
+        for path, config in self._accepted:
             child = os.fork()
             if not child:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-                os._exit(go_on(path, self._config))
+                os._exit(go_on(path, config))
             status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
             self.counts[f"accepted and resumed: {'a batch' if status == 0 else 'an error'}"] += 1
             if status not in (0, 1):
                 self.wrong.append(f"resuming ends with {status}")
-
-
-@contextlib.contextmanager
-def environment(variables: dict[str, str]) -> Iterator[None]:
-    """Set environment variables for a while."""
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name in variables:
-            del os.environ[name]
 
 
 def go_on(path: Path, config: Config) -> int:
