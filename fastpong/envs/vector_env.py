@@ -185,6 +185,8 @@ class VectorEnv(AsyncVectorEnv):
     def close_extras(self, timeout: float | None = 2.0, terminate: bool = False) -> None:
         """Stop the subprocesses; they hold nothing that would have to be saved."""
         for handle in self._handles:
+            handle.pipe.close()
+        for handle in self._handles:
             handle.end(0.0 if terminate else timeout)
         self._memory.close()
 

@@ -9,4 +9,4 @@ def test_a_run_that_is_killed_again_and_again_has_the_bits_of_one_that_is_not() 
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
-    assert result["rounds"] == 5 and result["steps"] > 2000 and result["different"] == []
+    assert result["rounds"] == 5 and result["steps"] >= 2000 and result["different"] == []

@@ -72,7 +72,7 @@ def test_ppg_with_its_own_settings_goes_on_after_its_first_windows(tmp_path: Pat
 
 
 def test_an_env_subprocess_that_dies_is_replaced_and_no_bit_changes(tmp_path: Path) -> None:
-    arguments = ["train", *SMALL, *settings(log_interval=400, checkpoint_interval=4000), "--steps", "12000"]
+    arguments = ["train", *SMALL, *settings(log_interval=400, checkpoint_interval=800), "--steps", "6000"]
     process, run = start(*arguments, "--run", "run", cwd=tmp_path), RunFolder(tmp_path / "run")
     wait_for(run.checkpoints)
     workers_of(process)[0].kill()

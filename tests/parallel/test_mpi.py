@@ -166,12 +166,11 @@ def test_a_rank_that_waits_long_says_so(tmp_path: Path) -> None:
         "from fastpong.parallel import mpi",
         "mpi.WAIT_SECONDS = 1.0",
         "comm = mpi.connect()",
-        "for _ in range(2):",
-        "    time.sleep(2.0 * comm.rank)",
-        "    comm.allreduce(np.ones(3))",
+        "time.sleep(2.0 * comm.rank)",
+        "comm.allreduce(np.ones(3))",
     )
     assert done.returncode == 0, done.stderr
-    assert done.stderr.splitlines() == ["rank 0 has waited for 1 s: look at the ranks that do not say so"] * 2
+    assert done.stderr.splitlines() == ["rank 0 has waited for 1 s: look at the ranks that do not say so"]
 
 
 def test_ranks_end_with_what_started_them(tmp_path: Path) -> None:
