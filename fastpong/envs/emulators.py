@@ -15,6 +15,7 @@ from ale_py import Action, ALEState
 from fastpong.arrays import I8, U8, Arrays
 from fastpong.envs.memory import Layout
 from fastpong.envs.pool import EmulatorPool
+from fastpong.errors import EnvError
 from fastpong.noise import sticky_repeats
 
 SCREEN = (210, 160)
@@ -191,7 +192,7 @@ class Emulators(gymnasium.Env[Any, Any]):
                 states["emulator_sizes"][i] = len(data)
 
     def restore(self, states: Arrays) -> None:
-        """Put every env back to what `save` wrote, by these or by other emulators.
+        """Put every env back to what `save` wrote, by these or by other emulators; raises `EnvError` for other bytes.
 
         Screens and outcomes in the observation are the caller's to restore: the emulator draws nothing until its next
         step.
@@ -200,7 +201,10 @@ class Emulators(gymnasium.Env[Any, Any]):
         for group, envs in enumerate(self.groups):
             for i in envs:
                 data = states["emulators"][i, : states["emulator_sizes"][i]]
-                pool.restore(i, ALEState(data.tobytes()))
+                try:
+                    pool.restore(i, ALEState(data.tobytes()))
+                except Exception:  # whatever ALE makes of a stranger's bytes
+                    raise EnvError(f"ALE refuses the saved state of env {self.env_ids[i]}") from None
                 self._last_actions[i] = Action(int(states["last_actions"][i]))
                 self._steps[group] = int(states["steps"][i])
         self._forget_noise()

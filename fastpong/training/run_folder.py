@@ -229,7 +229,7 @@ def load_weights(path: Path | None) -> tuple[Config, Arrays]:
     try:
         changes = dict(about["config"])
         return make_config(changes.pop("preset"), changes), policy_weights(arrays)
-    except (KeyError, TypeError, UsageError) as error:
+    except (KeyError, TypeError, ValueError, UsageError) as error:
         raise CheckpointError(f"{path} is not a checkpoint of this fastpong ({error})") from None
 
 

@@ -8,6 +8,7 @@ from ale_py import Action
 
 from fastpong.envs.emulators import ACTIONS, Emulators, observation_space, state_layout
 from fastpong.envs.memory import zeros
+from fastpong.errors import EnvError
 from fastpong.noise import sticky_repeats
 
 
@@ -122,6 +123,15 @@ def test_a_restored_env_goes_on_bit_for_bit(before: int) -> None:
         np.testing.assert_array_equal(a, b[:, [2, 0]])
     if before == 700:
         assert expected[1].any()
+
+
+def test_bytes_that_are_no_state_are_refused() -> None:
+    emulators, states = Emulators([5], seed=4), zeros(state_layout(1))
+    emulators.reset()
+    emulators.save(states)
+    states["emulators"][:] = 0
+    with pytest.raises(EnvError, match="saved state of env 5"):
+        emulators.restore(states)
 
 
 def test_seeding_again_repeats_the_run() -> None:

@@ -164,9 +164,10 @@ def test_weights_that_are_none(tmp_path: Path) -> None:
         load_weights(tmp_path / "x.npz")
     with pytest.raises(CheckpointError, match=r"there is no checkpoint .*best\.npz"):
         load_weights(made(tmp_path / "run").path)
-    save(tmp_path / "x.npz", {"a": np.arange(3)}, {})
-    with pytest.raises(CheckpointError, match="not a checkpoint of this fastpong"):
-        load_weights(tmp_path / "x.npz")
+    for about in ({}, {"config": "settings"}, {"config": {"preset": 3}}):
+        save(tmp_path / "x.npz", {"a": np.arange(3)}, about)
+        with pytest.raises(CheckpointError, match="not a checkpoint of this fastpong"):
+            load_weights(tmp_path / "x.npz")
 
 
 def test_a_new_run_gets_the_first_free_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
