@@ -1,3 +1,5 @@
+"""What `bench.faults` does for hours, for five rounds."""
+
 import json
 import subprocess
 import sys

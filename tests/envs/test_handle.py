@@ -82,7 +82,7 @@ def test_to_be_slow_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
         assert envs.losses.count == 0
 
 
-def test_two_that_die_at_once_and_again(undisturbed: list[Seen]) -> None:
+def test_both_may_die_one_after_the_other(undisturbed: list[Seen]) -> None:
     def fault(envs: VectorEnv, step: int) -> None:
         if step in (5, 30):
             strike(envs, step % 2, signal.SIGKILL)
