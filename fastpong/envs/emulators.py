@@ -10,7 +10,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import numpy.typing as npt
-from ale_py import Action, ALEState
+from ale_py import Action
 
 from fastpong.arrays import I8, U8, Arrays
 from fastpong.envs.memory import Layout
@@ -202,7 +202,7 @@ class Emulators(gymnasium.Env[Any, Any]):
             for i in envs:
                 data = states["emulators"][i, : states["emulator_sizes"][i]]
                 try:
-                    pool.restore(i, ALEState(data.tobytes()))
+                    pool.restore(i, pool.read(data.tobytes()))
                 except Exception:  # whatever ALE makes of a stranger's bytes
                     raise EnvError(f"ALE refuses the saved state of env {self.env_ids[i]}") from None
                 self._last_actions[i] = Action(int(states["last_actions"][i]))

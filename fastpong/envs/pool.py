@@ -11,10 +11,15 @@ MAX_FRAMES = 108_000
 """Frames after which a game is cut off (half an hour), as in ``ALE/Pong-v5``."""
 
 
+_CHIPS = ("System", "M6502Low", "M6532", "TIA", "TIASound", "Cartridge2K")
+"""Names in the bytes of a state, each after its length in four bytes."""
+
+
 class FirstState(NamedTuple):
     """How every game begins."""
 
     state: ALEState
+    bytes: bytes  # of the state
     screen: U8  # (210, 160) palette indices: the emulator draws none before its next step
 
 
@@ -30,7 +35,8 @@ class EmulatorPool:
         self.own: list[ALEInterface | None] = [None] * count if count > 1 else [self._shared]
         self._states: list[ALEState | None] = [None] * count  # of the envs that take turns
         # ALE's own noise is never drawn from, and to copy its generator takes twice as long as the rest.
-        self.first = FirstState(self._shared.cloneState(include_rng=False), self._shared.getScreen())
+        state = self._shared.cloneState(include_rng=False)
+        self.first = FirstState(state, state.serialize(), self._shared.getScreen())
 
     def swap_in(self, i: int) -> ALEInterface:
         """Put the shared emulator to the state of env `i`."""
@@ -47,6 +53,13 @@ class EmulatorPool:
         state = self._states[i] if emulator is None else emulator.cloneState(include_rng=False)
         assert state is not None
         return state.serialize()
+
+    def read(self, data: bytes) -> ALEState:
+        """Return the state in the bytes of `save`; raises an exception, of ALE's or ours, for other bytes."""
+        first = self.first.bytes
+        if len(data) != len(first) or any(data[part] != first[part] for part in _constant_parts(first)):
+            raise ValueError("not a state of this emulator")
+        return ALEState(data)
 
     def restore(self, i: int, state: ALEState) -> None:
         """Put env `i` to a state."""
@@ -78,3 +91,15 @@ def new_emulator() -> ALEInterface:
     assert rom is not None  # it is part of the ale-py package
     emulator.loadROM(rom)
     return emulator
+
+
+def _constant_parts(state: bytes) -> list[slice]:
+    """Return where all states have the same bytes: lengths, names, and ALE's own noise, which is never drawn from.
+
+    ALE believes them: a wrong length takes gigabytes, and a wrong place in the noise ends the process.
+    """
+    texts = [len(name).to_bytes(4, "little") + name.encode() for name in _CHIPS]
+    names = [slice(state.index(text), state.index(text) + len(text)) for text in texts]
+    game = slice(names[0].start - 40, names[0].start)  # length of what follows, 32, and a hash of the game
+    noise = slice(names[0].stop + 4, names[1].start)  # after the number of cycles
+    return [game, noise, *names]

@@ -125,11 +125,17 @@ def test_a_restored_env_goes_on_bit_for_bit(before: int) -> None:
         assert expected[1].any()
 
 
-def test_bytes_that_are_no_state_are_refused() -> None:
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [(slice(None), 0), (slice(78, 81), 255), (slice(6584, 6586), ord("9")), (slice(7678, 7682), 1)],
+    ids=["all", "length for which ALE takes gigabytes", "place in the noise outside of it", "length of a name"],
+)
+def test_bytes_that_are_no_state_are_refused(place: slice, value: int) -> None:
     emulators, states = Emulators([5], seed=4), zeros(state_layout(1))
     emulators.reset()
     emulators.save(states)
-    states["emulators"][:] = 0
+    emulators.restore(states)
+    states["emulators"][0, place] = value
     with pytest.raises(EnvError, match="saved state of env 5"):
         emulators.restore(states)
 
