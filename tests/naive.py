@@ -462,3 +462,31 @@ def advantages_of(rewards: Any, ended: Any, values: Any, gamma: float, lam: floa
                     break
                 weight *= gamma * lam
     return advantages, advantages + values[:rows]
+
+
+# Images for learners of other libraries.
+
+
+def court(screen: Any) -> Any:
+    """Return the court (160, 80), 1 where a palette index is not of the background.
+
+    Twin of: drawing.draw_courts.
+    """
+    empty = (0, 34, 48, 128, 144, 160, 176, 192, 206, 228)
+    return np.array([[int(screen[34 + y][2 * x] not in empty) for x in range(80)] for y in range(160)])
+
+
+def shrink(grey: Any) -> F64:
+    """Return a grey screen (210, 160) as (84, 84) means of areas, not rounded.
+
+    Twin of: drawing.shrink.
+    """
+
+    def shares(source: int, target: int) -> F64:
+        scale = source / target
+        overlap = [
+            [max(0.0, min(s + 1, (t + 1) * scale) - max(s, t * scale)) for s in range(source)] for t in range(target)
+        ]
+        return np.array(overlap) / scale
+
+    return np.asarray(shares(210, 84) @ np.asarray(grey, float) @ shares(160, 84).T)

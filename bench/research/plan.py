@@ -21,7 +21,7 @@ import numpy as np
 from bench.common import parser
 from bench.research.lanes import Lanes, load_policy
 from bench.research.planning import Key, Node, Tree, Worth, reach_of, solve, tree_of
-from fastpong.envs.emulators import SCREEN
+from fastpong.pong import SCREEN
 from fastpong.training.run_folder import SHIPPED
 
 LANES = 64

@@ -13,9 +13,9 @@ from bench.research.planning import Tree, chances_of, reach_of, solve, tree_of
 from bench.research.teach import Beginning, Class, learn
 from fastpong.arrays import U8
 from fastpong.config import Config, make_config
-from fastpong.envs.emulators import SCREEN
 from fastpong.learners.updater import TwoThreads, Updater
 from fastpong.parallel.comm import Serial
+from fastpong.pong import SCREEN
 from fastpong.training.run_folder import SHIPPED
 
 STEPS = 3

@@ -12,19 +12,19 @@ import numpy as np
 import numpy.typing as npt
 from ale_py import Action
 
+from fastpong import pong
 from fastpong.arrays import I8, U8, Arrays
 from fastpong.envs.memory import Layout
 from fastpong.envs.pool import EmulatorPool
 from fastpong.errors import EnvError
 from fastpong.noise import sticky_repeats
+from fastpong.pong import SCREEN
 
-SCREEN = (210, 160)
-"""Height and width of a screen in pixels."""
+ACTIONS: tuple[Action, ...] = tuple(getattr(Action, name) for name in pong.ACTIONS)
+"""What actions mean to the emulator, by name, so that neither the minimal nor the full action set can shift them."""
 
-ACTIONS = (Action.RIGHT, Action.LEFT, Action.NOOP)
-"""What the policy's actions 0, 1, 2 mean to the emulator: RIGHT moves the paddle up, LEFT moves it down.
-
-They are emulator actions by name, so that neither the minimal nor the full action set can shift them."""
+STAY = 255
+"""In place of an action: the env does not take the step."""
 
 MAX_STATE = 16_384
 """Bytes that there are for the state of an emulator; that of ALE 0.12 has 7,717."""
@@ -62,6 +62,15 @@ def state_layout(rows: int) -> Layout:
     }
 
 
+def extra_layout(rows: int) -> Layout:
+    """Screens that somebody may want besides: arrays for so many envs, of which `Emulators` fill those that they get.
+
+    ``final_screens`` are the last screens of games that ended, ``earlier_screens`` those of one frame before each
+    screen (zeros where a game begins).
+    """
+    return {name: ((rows, *SCREEN), np.uint8) for name in ("final_screens", "earlier_screens")}
+
+
 class Emulators(gymnasium.Env[Any, Any]):
     """Some envs of a run, stepped one after the other in this process.
 
@@ -86,7 +95,7 @@ class Emulators(gymnasium.Env[Any, Any]):
     repeat_action_probability : float
         Probability at each frame that the previous action is repeated.
     num_actions : int
-        2 (up, down) or 3 (no-op as well).
+        2 (up, down), 3 (no-op as well) or 6 (all of `ACTIONS`).
     rows : int, optional
         Size of the observation, if it has to be larger than the number of envs.
     splits : sequence of int
@@ -119,14 +128,19 @@ class Emulators(gymnasium.Env[Any, Any]):
         self.arrays: Arrays = {}
         self.pool = pool if pool and len(pool.own) == len(self.env_ids) else None
         self._screens: list[U8] = []  # those of each env, in `arrays`
+        self._final_screens: list[U8] | None = None
+        self._earlier_screens: list[U8] | None = None
         self._outcomes: list[list[I8]] = []  # what a step of each group writes, in `arrays`
         self._last_actions = [Action.NOOP] * len(self.env_ids)  # what a sticky action repeats
         self._steps = [0] * len(self.groups)
         self._repeats: list[list[list[int]]] = [[]] * len(self.groups)  # of each group: by steps, and envs
 
     def bind(self, arrays: Arrays) -> None:
-        """Write observations into these arrays, laid out as `observation_space` says, from now on."""
+        """Write observations into these arrays from now on: see `observation_space`, and perhaps `extra_layout`."""
         self.arrays, self._screens = arrays, list(arrays["screens"])
+        self._final_screens, self._earlier_screens = (
+            list(arrays[name]) if name in arrays else None for name in extra_layout(0)
+        )
         outcomes = [arrays[name] for name in ("rewards", "ended")]
         self._outcomes = [[array[envs.start : envs.stop] for array in outcomes] for envs in self.groups]
 
@@ -142,6 +156,8 @@ class Emulators(gymnasium.Env[Any, Any]):
             pool.restore(i, pool.first.state)
             self.arrays["screens"][i] = pool.first.screen
             self._last_actions[i] = Action.NOOP
+            if self._earlier_screens:
+                self._earlier_screens[i].fill(0)
         self.arrays["rewards"][:] = 0
         self.arrays["ended"][:] = 1
         return self.arrays, {}
@@ -153,25 +169,37 @@ class Emulators(gymnasium.Env[Any, Any]):
         return self.arrays, 0.0, False, False, {}
 
     def step_group(self, group: int, actions: Sequence[int]) -> None:
-        """Step the envs of one group; `actions` holds 0 (up), 1 (down) or 2 (no-op) for each."""
+        """Step the envs of one group; `actions` holds an index into `ACTIONS`, or `STAY`, for each."""
         pool = self._started()
-        own, last_actions = pool.own, self._last_actions
+        own, last_actions, earlier = pool.own, self._last_actions, self._earlier_screens
         for outcome in self._outcomes[group]:
             outcome.fill(0)
         for i, choice, repeat in zip(self.groups[group], actions, self._next_repeats(group), strict=True):
+            if choice == STAY:
+                continue
             emulator = own[i] or pool.swap_in(i)
             act = emulator.act
             action, reward = ACTIONS[choice], 0
             last = last_actions[i]
-            for _ in range(repeat):
-                reward += act(last)
-            for _ in range(self.frame_skip - repeat):
-                reward += act(action)
+            if earlier:
+                for frame in range(self.frame_skip):
+                    if frame == self.frame_skip - 1:
+                        emulator.getScreen(earlier[i])
+                    reward += act(last if frame < repeat else action)
+            else:
+                for _ in range(repeat):
+                    reward += act(last)
+                for _ in range(self.frame_skip - repeat):
+                    reward += act(action)
             if repeat < self.frame_skip:
                 last_actions[i] = action
             if reward:
                 self.arrays["rewards"][i] = reward
             if emulator.game_over():
+                if self._final_screens:
+                    emulator.getScreen(self._final_screens[i])
+                if earlier:
+                    earlier[i].fill(0)
                 emulator.restoreState(pool.first.state)
                 self._screens[i][:], last_actions[i] = pool.first.screen, Action.NOOP
                 self.arrays["ended"][i] = 1

@@ -8,7 +8,9 @@ per subprocess; observations go through shared memory and are never copied or pi
 import functools
 import multiprocessing
 import struct
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from multiprocessing import util
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -20,7 +22,7 @@ from fastpong.arrays import U8, Arrays
 from fastpong.config import Config
 from fastpong.envs.base import SHARED, as_snapshot, restore_snapshot
 from fastpong.envs.division import check_workers, divide
-from fastpong.envs.emulators import Emulators, observation_space, state_layout
+from fastpong.envs.emulators import Emulators, extra_layout, observation_space, state_layout
 from fastpong.envs.handle import WorkerHandle
 from fastpong.envs.memory import SharedArrays, zeros
 from fastpong.envs.worker import GONE, MAX_GROUPS, RESET, SAVE, start_method, work
@@ -47,6 +49,8 @@ class VectorEnv(AsyncVectorEnv):
         Global index of the first env.
     losses : Losses
         Is told of subprocesses that died or hung, and were replaced.
+    extras : sequence of str
+        Which arrays of `fastpong.envs.emulators.extra_layout` are wanted; they are in `extra`.
 
     Raises
     ------
@@ -67,6 +71,7 @@ class VectorEnv(AsyncVectorEnv):
         groups: int = 2,
         env_offset: int = 0,
         losses: Losses | None = None,
+        extras: Sequence[str] = (),
     ):
         if env_count < 1:
             raise UsageError(f"--envs must be 1 or more, not {env_count}")
@@ -84,6 +89,7 @@ class VectorEnv(AsyncVectorEnv):
         self.losses = losses or Losses()
         spaces: Any = observation_space(most)
         layout = {**{name: (space.shape, space.dtype) for name, space in spaces.items()}, **state_layout(most)}
+        layout |= {name: extra_layout(most)[name] for name in extras}
         self._memory = SharedArrays({name: ((self.workers, *shape), dtype) for name, (shape, dtype) in layout.items()})
         self.closed, self._handles = False, []
         try:
@@ -97,18 +103,18 @@ class VectorEnv(AsyncVectorEnv):
                     autoreset_mode=AutoresetMode.SAME_STEP,
                 )
         except GONE:
-            raise EnvError(
-                "the env subprocesses ended as they started; in a script, create VectorEnv under "
-                "if __name__ == '__main__'"
-            ) from None
+            raise EnvError("the env subprocesses ended as they started: see what fastpong doctor says") from None
         del self.error_queue  # subprocesses answer with their errors; and its semaphores have names
         arrays = self._memory.arrays
         for index, ends in enumerate(zip(self.processes, self.parent_pipes, strict=True)):
             states = {name: arrays[name][index] for name in state_layout(most)}
             again = functools.partial(self._start, index)
             self._handles.append(WorkerHandle(f"env subprocess {index}", ends, again, states, self.losses))
+        # A program that ends without closing us: multiprocessing then waits for subprocesses, and they for messages.
+        util.Finalize(self, _let_go, (self._handles,), exitpriority=0)
         self.observations = {name: arrays[name] for name in SHARED}
         self.screens, self.rewards, self.ended = (in_rows(arrays[name]) for name in SHARED)
+        self.extra = {name: in_rows(arrays[name]) for name in extras}
 
     @classmethod
     def of(
@@ -207,6 +213,11 @@ class VectorEnv(AsyncVectorEnv):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _let_go(handles: list[WorkerHandle]) -> None:
+    for handle in handles:
+        handle.pipe.close()
 
 
 def in_rows(array: Any) -> Any:

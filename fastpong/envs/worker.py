@@ -5,7 +5,9 @@ import multiprocessing
 import os
 import pickle
 import struct
+import sys
 import traceback
+import types
 from collections.abc import Iterator
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
@@ -39,8 +41,12 @@ def start_method() -> Iterator[str]:
     A fork server hands no pipe of one subprocess to another, so that each notices when the parent dies; it has
     loaded the emulator but no thread; and its children use one BLAS thread, whatever the user's environment says. It
     outlives the signals that end the main process, which may still have to save: it ends when its pipe is closed.
+
+    Subprocesses do not run the main module again, as multiprocessing would: they need nothing of it, so that a script
+    works without a guard, and so does what has no file.
     """
-    multiprocessing.set_forkserver_preload(["__main__", "fastpong.envs.worker"])
+    multiprocessing.set_forkserver_preload(["fastpong.envs.worker"])
+    main, sys.modules["__main__"] = sys.modules["__main__"], types.ModuleType("__main__")
     before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
     try:
@@ -49,6 +55,7 @@ def start_method() -> Iterator[str]:
             forkserver.ensure_running()
         yield "forkserver"
     finally:
+        sys.modules["__main__"] = main
         for name, value in before.items():
             if value is None:
                 del os.environ[name]

@@ -23,8 +23,9 @@ import numpy as np
 from fastpong.arrays import I32, I64, U64
 from fastpong.kernels.compile.gathers import LENGTH_BITS
 from fastpong.kernels.compile.jit import inlined, kernel
-from fastpong.kernels.preprocess import COURT, STRIP_ROWS
+from fastpong.kernels.preprocess import STRIP_ROWS
 from fastpong.kernels.structs import Inputs, Patches
+from fastpong.pong import COURT
 
 CELL = (STRIP_ROWS, 4)  # rows and columns of a cell
 GRID = (COURT[0] // CELL[0] + 1, COURT[1] // CELL[1] + 1)  # rows and columns of positions

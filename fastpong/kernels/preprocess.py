@@ -17,17 +17,12 @@ import numpy.typing as npt
 from fastpong.arrays import I8, I16, I32, I64, U8, U64
 from fastpong.kernels.compile.jit import kernel
 from fastpong.kernels.structs import RolloutArrays
+from fastpong.pong import BACKGROUND, COURT, COURT_TOP
 
 PIXELS = 6400
 """Pixels of an image: the inputs of the reference programs' network."""
 
-SCREEN = (210, 160)
-"""Height and width of a screen in pixels."""
-
-_TOP, _WORDS = 35, 20  # first row of the court; 8-byte words in a row of 160
-
-BACKGROUND = (0, 34, 48, 128, 144, 160, 176, 192, 206, 228)
-"""Indices of ALE's NTSC palette whose red channel is 0, 109 or 144. In Pong's court 34 is the table."""
+_TOP, _WORDS = 35, 20  # first row of the reference programs' image; 8-byte words in a row of 160
 
 _EMPTY = np.zeros(256, np.bool_)
 _EMPTY[list(BACKGROUND)] = True
@@ -37,9 +32,6 @@ _TABLE = np.uint64(0x0022002200220022)  # index 34 in all of them
 _BYTE = np.uint64(0xFF)
 _SET = (~_EMPTY).astype(np.int64)
 _LOWEST = np.array([0, *((bits & -bits).bit_length() - 1 for bits in range(1, 512))])  # set bit of 9
-
-COURT = (160, 80)
-"""Height and width of the image whose strips are listed: rows 34 … 193 and every second column of a screen."""
 
 STRIP_ROWS = 8
 """Rows after which a strip is cut, and the most pixels in one."""
@@ -208,7 +200,7 @@ def find_strips(
     """
     different, words = np.empty(_WORDS, np.uint64), np.empty(_WORDS, np.int64)
     for top in range(0, COURT[0], STRIP_ROWS):
-        block = screen[_TOP - 1 + top : _TOP - 1 + top + STRIP_ROWS]
+        block = screen[COURT_TOP + top : COURT_TOP + top + STRIP_ROWS]
         anything = np.uint64(0)
         for i in range(_WORDS):
             bits = np.uint64(0)

@@ -15,11 +15,12 @@ import numpy as np
 from fastpong.config import Config
 from fastpong.kernels.compile.cache import remove_old_folders
 from fastpong.kernels.compile.jit import is_cached
-from fastpong.kernels.preprocess import SCREEN, Observation, as_words
+from fastpong.kernels.preprocess import Observation, as_words
 from fastpong.learners.base import LEARNERS, make_learner
 from fastpong.parallel.comm import Serial
 from fastpong.parallel.machine import usable_cores
 from fastpong.policy import make_policy
+from fastpong.pong import SCREEN
 from fastpong.rollout.episode_stats import EpisodeStats
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from fastpong.arrays import I64, Arrays, Bool
 from fastpong.config import Config
 from fastpong.envs.emulators import MAX_STATE
-from fastpong.kernels.preprocess import COURT, PIXELS, SCREEN, STRIP_ROWS
+from fastpong.kernels.preprocess import PIXELS, STRIP_ROWS
+from fastpong.pong import COURT, SCREEN
 from fastpong.rollout.buffer import STRIPS, Encoding
 
 _ANY = 1 << 60

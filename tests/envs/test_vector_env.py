@@ -1,6 +1,3 @@
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -96,11 +93,3 @@ def test_an_exception_leaves_no_process() -> None:
         processes = [psutil.Process(process.pid) for process in envs.processes]
         raise ZeroDivisionError
     assert not alive(processes)
-
-
-def test_a_script_without_its_guard_is_told(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text("from fastpong.envs.vector_env import VectorEnv\nVectorEnv(2, 1)\n")
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1
-    assert "under if __name__ == '__main__'" in done.stderr.strip().splitlines()[-1]

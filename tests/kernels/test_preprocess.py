@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from fastpong.arrays import I32
 from fastpong.kernels import preprocess
+from fastpong.pong import BACKGROUND
 from tests import naive
 from tests.support.kernels import court, last_images, observation, rollout_arrays, screen_with_bars
 
@@ -67,7 +68,7 @@ def test_any_screen(dots: list[tuple[int, int, int]]) -> None:
     screen = np.full((210, 160), 34, np.uint8)
     for row, column, index in dots:
         screen[row, column] = index
-    empty = np.isin(screen, preprocess.BACKGROUND)
+    empty = np.isin(screen, BACKGROUND)
     ref = naive.find_pixels(naive.preprocess(np.where(empty, RED_OF_TABLE, 255).astype(np.uint8)))
     assert pixels_of(screen) == ref
 

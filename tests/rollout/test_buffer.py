@@ -5,10 +5,10 @@ import pytest
 
 from fastpong.arrays import F64, U8
 from fastpong.config import make_config
-from fastpong.kernels.preprocess import BACKGROUND
 from fastpong.parallel.comm import env_range
 from fastpong.parallel.sharding import cut
 from fastpong.policy import make_policy
+from fastpong.pong import BACKGROUND
 from fastpong.rollout.buffer import LAYOUT, Rollout, join_states
 from fastpong.rollout.returns import finished_batch
 from tests import naive

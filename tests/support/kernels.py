@@ -10,8 +10,9 @@ from numba import njit
 from fastpong.arrays import F32, F64, I64, U8, Bool
 from fastpong.kernels import conv
 from fastpong.kernels.patches import POSITIONS, list_patches
-from fastpong.kernels.preprocess import BACKGROUND, LastImages, Observation, as_words, record_strips
+from fastpong.kernels.preprocess import LastImages, Observation, as_words, record_strips
 from fastpong.kernels.structs import Adam, Buckets, Epoch, Inputs, Loss, Network, Patches, RolloutArrays, Transitions
+from fastpong.pong import BACKGROUND
 from tests import naive
 
 

@@ -1,0 +1,97 @@
+"""One game of Pong as a gymnasium environment, in this process."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from fastpong.arrays import U8
+from fastpong.envs.emulators import Emulators, extra_layout, observation_space
+from fastpong.envs.memory import zeros
+from fastpong.errors import EnvError, UsageError
+from fastpong.gym.observations import KINDS, Array, check_options, in_colour
+from fastpong.pong import ACTION_SETS, ACTIONS, WINNING
+
+
+class PongEnv(gymnasium.Env[Array, np.int64]):
+    """``gymnasium.make("fastpong/Pong-v0")``: one game; options and errors are those of `PongVectorEnv`."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 15}
+
+    def __init__(
+        self,
+        *,
+        obs: str = "screen",
+        actions: int = 6,
+        frame_skip: int = 4,
+        repeat_action_probability: float = 0.25,
+        render_mode: str | None = None,
+    ):
+        check_options(obs, actions, render_mode)
+        kind, self.render_mode = KINDS[obs], render_mode
+        rules = frame_skip, repeat_action_probability, len(ACTIONS)
+        self._emulators = Emulators([0], 0, *rules)
+        spaces: Any = observation_space(1)
+        layout = {name: (space.shape, space.dtype) for name, space in spaces.items()}
+        self._arrays = zeros({**layout, **{name: extra_layout(1)[name] for name in kind.extras}})
+        self._emulators.bind(self._arrays)
+        self._observations = kind(self._arrays["screens"], self._arrays, np.zeros(1, np.int64))
+        self._choices = ACTION_SETS[actions]
+        self.observation_space, self.action_space = kind.space(), gymnasium.spaces.Discrete(actions)
+        self._closed, self._playing, self._started = False, False, False
+        self._score = [0, 0]
+        self._shown = self._arrays["screens"][0]
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
+        """Begin a game, with a seed from its sticky actions, else going on with the noise."""
+        self._check_open()
+        if seed is not None and seed < 0:
+            raise UsageError(f"seed is 0 or more, not {seed}")
+        super().reset(seed=seed)
+        if seed is None and not self._started:
+            seed = int(self.np_random.integers(2**31))
+        self._emulators.reset(seed=seed)
+        self._started, self._playing, self._score = True, True, [0, 0]
+        self._shown = self._arrays["screens"][0]
+        self._observations.update(np.zeros(1, np.int64), np.ones(1, bool))
+        return self._observations.now[0].copy(), {}
+
+    def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+        """Take a step; `action` is an integer."""
+        self._check_open()
+        if not self._playing:
+            raise UsageError("reset comes before step, at first and after the end of a game")
+        if not self.action_space.contains(action):
+            raise UsageError(f"an action is 0 … {len(self._choices) - 1}, not {action!r}")
+        self._emulators.step_group(0, [self._choices[int(action)]])
+        reward, ended = int(self._arrays["rewards"][0]), bool(self._arrays["ended"][0])
+        self._score[reward < 0] += abs(reward)
+        info: dict[str, Any] = {}
+        if ended:
+            self._playing, self._shown = False, self._arrays["final_screens"][0]
+            info = {"score": self._score[0], "opponent": self._score[1]}
+            observation = self._observations.final(0)
+        else:
+            self._observations.update(np.zeros(1, np.int64), np.zeros(1, bool))
+            observation = self._observations.now[0].copy()
+        terminated = ended and max(self._score) >= WINNING
+        return observation, float(reward), terminated, ended and not terminated, info
+
+    def render(self) -> U8:
+        """Return the screen, uint8 (210, 160, 3), if the render mode is ``rgb_array``."""
+        self._check_open()
+        if self.render_mode is None:
+            raise UsageError("render wants an env that was made with render_mode='rgb_array'")
+        return in_colour(self._shown)
+
+    def get_action_meanings(self) -> list[str]:
+        """Return ALE's names of the actions."""
+        return [ACTIONS[choice] for choice in self._choices]
+
+    def close(self) -> None:
+        """Let go of the emulator."""
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise EnvError("this env is closed: make a new one")

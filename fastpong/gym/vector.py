@@ -1,0 +1,193 @@
+"""Many games of Pong as one gymnasium vector environment, on the subprocesses and the shared memory of training."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+
+from fastpong.arrays import U8
+from fastpong.envs.emulators import STAY
+from fastpong.envs.vector_env import VectorEnv
+from fastpong.errors import EnvError, UsageError
+from fastpong.gym.observations import KINDS, Array, check_options, in_colour
+from fastpong.pong import ACTION_SETS, ACTIONS, WINNING
+
+
+class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
+    """``gymnasium.make_vec("fastpong/Pong-v0", num_envs=64)``: the rules of ``ALE/Pong-v5``, `num_envs` games.
+
+    `info` tells of each game that ends its ``score`` and ``steps``, and the ``opponent``'s points. By default the next
+    step then begins another game and ignores the action; its reward is 0 (``AutoresetMode.NEXT_STEP``, as gymnasium's
+    own envs). With ``SAME_STEP`` the step that ends a game returns the first observation of the next one, and the last
+    of the game is in ``info["final_obs"]``, the rest of its info in ``info["final_info"]``.
+
+    Parameters
+    ----------
+    num_envs : int
+        Games.
+    obs : str
+        ``screen``: palette indices uint8 (210, 160). ``rgb``: uint8 (210, 160, 3). ``court``: uint8 (160, 80) of 0, 1.
+        ``karpathy``: int8 (80, 80), the reference programs' difference of two images. ``stack84``: uint8 (4, 84, 84),
+        as gymnasium's `AtariPreprocessing` and `FrameStackObservation` have it.
+    actions : int
+        6: as ``ALE/Pong-v5``; 3: up, down, no-op; 2: up, down.
+    frame_skip : int
+        Frames a step.
+    repeat_action_probability : float
+        Probability at each frame that the previous action is repeated (sticky actions).
+    copy : bool
+        Whether each observation is an array of its own. Without, the next step writes into it.
+    autoreset_mode : AutoresetMode or str
+        ``NextStep`` or ``SameStep``.
+    workers : int, optional
+        Subprocesses; one per usable core by default.
+    render_mode : str, optional
+        ``rgb_array``: `render` returns the screens of all games.
+
+    Raises
+    ------
+    UsageError
+        For an impossible option, or actions of another shape or range.
+    EnvError
+        From a closed env, or when a subprocess failed.
+    """
+
+    metadata: dict[str, Any] = {
+        "render_modes": ["rgb_array"], "render_fps": 15, "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }  # fmt: skip
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        obs: str = "screen",
+        actions: int = 6,
+        frame_skip: int = 4,
+        repeat_action_probability: float = 0.25,
+        copy: bool = True,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        workers: int | None = None,
+        render_mode: str | None = None,
+    ):
+        check_options(obs, actions, render_mode)
+        try:
+            mode = AutoresetMode(autoreset_mode)
+        except ValueError:
+            mode = AutoresetMode.DISABLED
+        if mode == AutoresetMode.DISABLED:
+            raise UsageError(f"autoreset_mode is 'NextStep' or 'SameStep', not {autoreset_mode!r}")
+        self.metadata, self._same_step = {**self.metadata, "autoreset_mode": mode}, mode == AutoresetMode.SAME_STEP
+        self.num_envs, self.render_mode, self._copy, self.closed = num_envs, render_mode, copy, True
+        kind = KINDS[obs]
+        self._envs = VectorEnv(
+            num_envs, workers, frame_skip=frame_skip, repeat_action_probability=repeat_action_probability,
+            num_actions=len(ACTIONS), extras=kind.extras,
+        )  # fmt: skip
+        self.closed = False
+        self._observations = kind(self._envs.screens, self._envs.extra, self._envs.rows)
+        self._choices = np.array(ACTION_SETS[actions], np.uint8)
+        self.single_observation_space, self.observation_space = kind.space(), batch_space(kind.space(), num_envs)
+        self.single_action_space = gymnasium.spaces.Discrete(actions)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._seed, self._started = None, False
+        self._scores = np.zeros((2, num_envs), np.int64)  # points won, and lost
+        self._steps = np.zeros(num_envs, np.int64)
+        self._over = np.zeros(num_envs, bool)  # games that ended and did not begin anew
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
+        """Begin all games anew, with a seed from its sticky actions, else going on with the noise.
+
+        Those of a game depend on the seed, its index and the number of steps. The first reset without a seed draws one.
+        """
+        self._check_open()
+        if seed is not None and not isinstance(seed, int | np.integer):
+            raise UsageError(f"seed is one number for all games, not {seed!r}")
+        if seed is not None and seed < 0:
+            raise UsageError(f"seed is 0 or more, not {seed}")
+        super().reset(seed=None if seed is None else int(seed))
+        if seed is None and not self._started:
+            seed = int(self.np_random.integers(2**31))
+        self._started = True
+        self._envs.reset(seed=seed)
+        self._scores[:], self._steps[:], self._over[:] = 0, 0, False
+        everyone = np.arange(self.num_envs)
+        self._observations.update(everyone, np.ones(self.num_envs, bool))
+        return self._current(), {}
+
+    def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
+        """Step all games; `actions` is integer (num_envs,).
+
+        Returns observations, rewards float64 (points won minus lost), terminations and truncations bool (all
+        (num_envs,)), and info.
+        """
+        self._check_open()
+        if not self._started:
+            raise UsageError("reset comes before step")
+        choices = self._checked(actions)
+        choices[self._over] = STAY
+        envs, seen = self._envs, self._observations
+        with envs.rotation:
+            for group, members in enumerate(envs.groups):
+                envs.send(group, choices[members])
+            rewards, ended, infos = np.zeros(self.num_envs), np.zeros(self.num_envs, bool), dict[str, Any]()
+            for group, members in enumerate(envs.groups):  # the others still play
+                envs.recv(group)
+                rows = envs.rows[members]
+                rewards[members], ended[members] = envs.rewards[rows], envs.ended[rows] != 0
+                fresh = ended if self._same_step else self._over
+                for env in members[ended[members]].tolist():
+                    last = seen.final(env)
+                    if self._same_step:
+                        infos = self._add_info(infos, {"final_obs": last}, env)
+                    else:
+                        seen.now[env] = last
+                shown = members if self._same_step else members[~ended[members]]
+                seen.update(shown, fresh[shown])
+        self._steps += ~self._over
+        self._scores[0] += np.maximum(rewards, 0).astype(np.int64)
+        self._scores[1] += np.maximum(-rewards, 0).astype(np.int64)
+        terminated = ended & (self._scores.max(0) >= WINNING)
+        for env in np.flatnonzero(ended).tolist():
+            won, lost = self._scores[:, env].tolist()
+            facts = {"score": won, "opponent": lost, "steps": int(self._steps[env])}
+            infos = self._add_info(infos, {"final_info": facts} if self._same_step else facts, env)
+        self._scores[:, ended], self._steps[ended] = 0, 0
+        self._over = np.zeros(self.num_envs, bool) if self._same_step else ended
+        return self._current(), rewards, terminated, ended & ~terminated, infos
+
+    def render(self) -> tuple[U8, ...]:
+        """Return the screens of all games, each uint8 (210, 160, 3), if the render mode is ``rgb_array``."""
+        self._check_open()
+        if self.render_mode is None:
+            raise UsageError("render wants an env that was made with render_mode='rgb_array'")
+        return tuple(in_colour(self._envs.screens[self._envs.rows]))
+
+    def get_action_meanings(self) -> list[str]:
+        """Return ALE's names of the actions."""
+        return [ACTIONS[choice] for choice in self._choices]
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Stop the subprocesses."""
+        self._envs.close()
+
+    def _checked(self, actions: Any) -> U8:
+        """Return actions as indices into `fastpong.pong.ACTIONS`."""
+        array = np.asarray(actions)
+        if array.shape != (self.num_envs,) or array.dtype.kind not in "iu":
+            raise UsageError(
+                f"actions are integers, one for each of the {self.num_envs} games, not {array.dtype} {array.shape}"
+            )
+        if array.min() < 0 or array.max() >= len(self._choices):
+            raise UsageError(f"an action is 0 … {len(self._choices) - 1}, not {array.min()} … {array.max()}")
+        choices: U8 = self._choices[array]
+        return choices
+
+    def _current(self) -> Array:
+        now = self._observations.now
+        return now.copy() if self._copy else now
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise EnvError("this env is closed: make a new one")

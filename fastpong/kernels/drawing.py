@@ -1,0 +1,143 @@
+"""From screens to the images that learners of other libraries expect: binary courts, and stacks of 84×84 greys."""
+
+import numpy as np
+
+from fastpong.arrays import F32, I8, I64, U8, U64, Bool
+from fastpong.kernels.compile.jit import kernel
+from fastpong.kernels.preprocess import PIXELS, STRIP_ROWS, find_pixels, find_strips
+from fastpong.pong import COLOURS, COURT
+
+_GREYS = np.zeros(256, np.uint8)
+for _index, (_red, _green, _blue) in COLOURS.items():
+    _GREYS[_index] = round(0.2989 * _red + 0.5870 * _green + 0.1140 * _blue)  # as ALE does it
+
+SIDE, FRAMES = 84, 4
+"""Height and width of a grey image, and how many are stacked."""
+
+
+@kernel
+def draw_courts(
+    screens: U64,  # (rows, 210, 20) palette indices, see `preprocess.as_words`
+    rows: I64,  # (n,) the row of each env in `screens`
+    members: I64,  # (n,) the envs
+    images: U8,  # (envs, 160, 80) out: 1 where something is, for these envs
+) -> None:
+    """Draw the court as the policy of preset ``fast`` sees it. Twin: naive.court."""
+    strips = np.empty(PIXELS * 2, np.int32)
+    for i in range(len(members)):
+        image = images[members[i]].reshape(-1)
+        image[:] = np.uint8(0)
+        for k in range(find_strips(screens[rows[i]], strips, 0)):
+            first = strips[k] // STRIP_ROWS
+            for row in range(strips[k] % STRIP_ROWS + 1):
+                image[first + row * COURT[1]] = np.uint8(1)
+
+
+@kernel
+def draw_differences(
+    screens: U64,  # (rows, 210, 20)
+    rows: I64,  # (n,)
+    members: I64,  # (n,)
+    begins: Bool,  # (n,) where a game begins: the difference is 0
+    last: U8,  # (envs, 6400) in and out: the image of each env, 0 or 1
+    images: I8,  # (envs, 80, 80) out: the image minus the one before
+) -> None:
+    """Draw the reference programs' input, −1, 0 or 1. Twin: naive.changes."""
+    pixels = np.empty(PIXELS, np.int16)
+    for i in range(len(members)):
+        image, before = images[members[i]].reshape(-1), last[members[i]]
+        for p in range(PIXELS):
+            image[p] = -np.int8(before[p])
+            before[p] = np.uint8(0)
+        for k in range(find_pixels(screens[rows[i]], pixels)):
+            image[pixels[k]] += np.int8(1)
+            before[pixels[k]] = np.uint8(1)
+        if begins[i]:
+            image[:] = np.int8(0)
+
+
+def _area_weights(source: int, target: int) -> tuple[I64, F32]:
+    """Return for each target pixel the first of three source pixels, and their weights: the area that they share.
+
+    The weights are float32, as OpenCV's `INTER_AREA` has them.
+    """
+    scale = source / target
+    first, weights = np.zeros(target, np.int64), np.zeros((target, 3), np.float32)
+    for t in range(target):
+        first[t] = min(int(t * scale + 1e-9), source - 3)
+        for k in range(3):
+            s = first[t] + k
+            weights[t, k] = max(0.0, min(s + 1.0, (t + 1) * scale) - max(float(s), t * scale)) / scale
+    return first, weights
+
+
+_COLUMN, _COLUMN_WEIGHTS = _area_weights(160, SIDE)
+_ROW, _ROW_WEIGHTS = _area_weights(210, SIDE)
+
+
+@kernel
+def _equal_rows(screen: U64, row: int) -> bool:
+    """Whether a row of a screen is like the one above."""
+    different = np.uint64(0)
+    for i in range(screen.shape[1]):
+        different |= screen[row, i] ^ screen[row - 1, i]
+    return bool(different == np.uint64(0))
+
+
+@kernel
+def shrink(
+    now: U64,  # (210, 20) a screen
+    earlier: U64,  # (210, 20) the one of a frame before
+    image: U8,  # (84, 84) out
+) -> None:
+    """Draw the brighter of two screens in grey, 84×84; each pixel is the mean of its area.
+
+    Float32, summed in the order of OpenCV's `resize` with `INTER_AREA`, which gymnasium's `AtariPreprocessing` uses.
+    Most rows are like the one above, and are computed once. Twin: naive.shrink.
+    """
+    rows, line = np.empty(now.shape[0], np.int64), np.empty(8 * now.shape[1], np.uint8)
+    narrow, count = np.empty((now.shape[0], SIDE), np.float32), 0
+    for row in range(now.shape[0]):
+        if row == 0 or not _equal_rows(now, row) or not _equal_rows(earlier, row):
+            for i in range(now.shape[1]):
+                a, b = now[row, i], earlier[row, i]
+                for k in range(8):
+                    shift = np.uint64(8 * k)
+                    line[8 * i + k] = max(_GREYS[(a >> shift) & np.uint64(255)], _GREYS[(b >> shift) & np.uint64(255)])
+            for x in range(SIDE):
+                first = _COLUMN[x]
+                total = np.float32(line[first]) * _COLUMN_WEIGHTS[x, 0]
+                total += np.float32(line[first + 1]) * _COLUMN_WEIGHTS[x, 1]
+                narrow[count, x] = total + np.float32(line[first + 2]) * _COLUMN_WEIGHTS[x, 2]
+            count += 1
+        rows[row] = count - 1
+    for y in range(SIDE):
+        a, b, c = rows[_ROW[y]], rows[_ROW[y] + 1], rows[_ROW[y] + 2]
+        if y > 1 and a == rows[_ROW[y - 2]] and c == a:  # weights repeat every other row
+            image[y] = image[y - 2]
+            continue
+        for x in range(SIDE):
+            total = narrow[a, x] * _ROW_WEIGHTS[y, 0]
+            total += narrow[b, x] * _ROW_WEIGHTS[y, 1]
+            total += narrow[c, x] * _ROW_WEIGHTS[y, 2]
+            image[y, x] = np.uint8(np.rint(total))
+
+
+@kernel
+def stack_greys(
+    screens: U64,  # (rows, 210, 20)
+    earlier: U64,  # (rows, 210, 20) one frame before
+    rows: I64,  # (n,)
+    members: I64,  # (n,)
+    begins: Bool,  # (n,) where a game begins: all images are its first
+    stacks: U8,  # (envs, 4, 84, 84) in and out: the oldest image first
+) -> None:
+    """Append an image to the stacks of some envs. Twin: naive.shrink."""
+    for i in range(len(members)):
+        stack, row = stacks[members[i]], rows[i]
+        for frame in range(FRAMES - 1):
+            stack[frame] = stack[frame + 1]
+        shrink(screens[row], earlier[row], stack[FRAMES - 1])
+        if begins[i]:
+            for frame in range(FRAMES - 1):
+                stack[frame] = stack[FRAMES - 1]

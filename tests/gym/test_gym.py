@@ -1,0 +1,233 @@
+"""``fastpong/Pong-v0`` through gymnasium's own checks and wrappers, and against ``ALE/Pong-v5``."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import ale_py
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation, RecordVideo
+from gymnasium.wrappers import vector as wrappers
+
+from fastpong.errors import EnvError, UsageError
+from fastpong.gym import PongEnv, PongVectorEnv
+from fastpong.gym.observations import KINDS
+
+gymnasium.register_envs(ale_py)
+ID = "fastpong/Pong-v0"
+
+
+def make(num_envs: int = 3, **options: Any) -> PongVectorEnv:
+    envs = gymnasium.make_vec(ID, num_envs=num_envs, **options)
+    assert isinstance(envs.unwrapped, PongVectorEnv)
+    return envs.unwrapped
+
+
+@pytest.mark.parametrize("obs", KINDS)
+def test_gymnasiums_check(obs: str) -> None:
+    env = gymnasium.make(ID, obs=obs, render_mode="rgb_array")
+    check_env(env.unwrapped)
+    assert env.spec is not None
+    env.reset()
+    picture: Any = env.render()
+    assert picture.shape == (210, 160, 3)
+
+
+@pytest.mark.parametrize("obs", KINDS)
+def test_a_vector_of_games_is_the_games_alone(obs: str) -> None:
+    """One or two subprocesses and either way to begin anew: observations, rewards, ends, and what is told of games."""
+    rng = np.random.default_rng(1)
+    actions = rng.integers(0, 6, (230, 3))
+    modes = (AutoresetMode.SAME_STEP, 1), (AutoresetMode.SAME_STEP, 2), (AutoresetMode.NEXT_STEP, 2)
+    firsts, lasts, facts = [], [], []
+    for mode, workers in modes:
+        envs = make(obs=obs, workers=workers, frame_skip=16, autoreset_mode=mode)
+        seen, _ = envs.reset(seed=5)
+        assert envs.observation_space.contains(seen)
+        played, ends = [seen], []
+        for choice in actions:
+            seen, rewards, terminated, truncated, info = envs.step(choice)
+            played += [seen, rewards, terminated, truncated]
+            told = info["final_info"] if "final_info" in info else info
+            for env in np.flatnonzero(terminated).tolist():
+                last = info["final_obs"][env] if mode == AutoresetMode.SAME_STEP else seen[env]
+                ends.append((last, [int(told[name][env]) for name in ("score", "opponent", "steps")]))
+        envs.close()
+        firsts.append(played)
+        lasts.append(ends)
+        facts.append([fact for _, fact in ends])
+    for a, b in zip(firsts[0], firsts[1], strict=True):
+        np.testing.assert_array_equal(a, b)
+    first_end = next(t for t in range(230) if firsts[0][4 * t + 3].any())
+    for t in range(4 * first_end + 1):  # until then both ways are the same
+        np.testing.assert_array_equal(firsts[0][t], firsts[2][t])
+    for (a, fact), (b, other) in zip(lasts[0][:1], lasts[2][:1], strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert fact == other
+        assert max(fact[:2]) == 21
+    env = np.flatnonzero(firsts[2][4 * first_end + 3])[0]
+    begins = firsts[2][4 * first_end + 5]  # a step later
+    np.testing.assert_array_equal(begins[env], firsts[0][0][env])
+    assert facts[0] == facts[1]
+
+
+def test_without_sticky_actions_it_is_ale_with_gymnasiums_preprocessing() -> None:
+    """A whole game, in all bits, but for the last image: gymnasium does not take one where a game ends."""
+    theirs = gymnasium.make("ALE/Pong-v5", frameskip=1, repeat_action_probability=0.0)
+    stock = FrameStackObservation(AtariPreprocessing(theirs, noop_max=0), 4)
+    grey = gymnasium.make(ID, obs="stack84", repeat_action_probability=0.0)
+    colour = gymnasium.make(ID, obs="rgb", repeat_action_probability=0.0)
+    rng, steps, over = np.random.default_rng(3), 0, False
+    expected, _ = stock.reset(seed=0)
+    stacks, _ = grey.reset(seed=0)
+    pictures, _ = colour.reset(seed=0)
+    while not over:
+        np.testing.assert_array_equal(stacks, expected)
+        np.testing.assert_array_equal(pictures, theirs.unwrapped.ale.getScreenRGB())  # type: ignore[attr-defined]
+        action = int(rng.integers(6))
+        expected, reward, over, truncated, _ = stock.step(action)
+        stacks, *outcome, info = grey.step(action)
+        assert outcome == [reward, over, truncated]
+        pictures, *outcome, _ = colour.step(action)
+        assert outcome == [reward, over, truncated]
+        steps += 1
+    assert steps > 700
+    assert max(info["score"], info["opponent"]) == 21
+    np.testing.assert_array_equal(stacks[:-1], expected[:-1])
+
+
+def test_actions_mean_what_ales_do() -> None:
+    ale = gymnasium.make("ALE/Pong-v5").unwrapped
+    assert make(1).get_action_meanings() == ale.get_action_meanings()  # type: ignore[attr-defined]
+    assert PongEnv(actions=3).get_action_meanings() == ["RIGHT", "LEFT", "NOOP"]
+
+
+def test_a_seed_repeats_itself_and_no_seed_does_not() -> None:
+    def play(seed: int | None) -> Any:
+        envs.reset(seed=seed)
+        return np.array([envs.step(np.full(3, 2 + t // 30 % 2))[0][:, ::5, ::5] for t in range(90)])
+
+    envs = make()
+    first = play(8)
+    np.testing.assert_array_equal(play(8), first)
+    assert (play(None) != first).any()
+    assert (play(9) != first).any()
+    envs.close()
+
+
+def test_observations_are_the_callers_to_keep_unless_it_says_otherwise() -> None:
+    for copy in (True, False):
+        envs = make(copy=copy)
+        before, _ = envs.reset(seed=1)
+        kept = before.copy()
+        for _ in range(20):
+            after = envs.step(np.full(3, 2))[0]
+        assert np.shares_memory(before, after) is not copy
+        assert (before == kept).all() is np.bool_(copy)
+        envs.close()
+
+
+def test_wrappers_of_gymnasium() -> None:
+    envs: Any = gymnasium.make_vec(ID, num_envs=3, obs="karpathy")
+    assert envs.metadata["autoreset_mode"] == AutoresetMode.NEXT_STEP
+    envs = wrappers.NormalizeReward(wrappers.RecordEpisodeStatistics(envs))
+    envs = wrappers.NormalizeObservation(wrappers.FlattenObservation(envs))
+    seen, _ = envs.reset(seed=2)
+    assert seen.shape == (3, 6400)
+    finished = []
+    for _ in range(1000):
+        _, _, terminated, _, info = envs.step(np.full(3, 2))
+        if terminated.any():
+            finished += info["episode"]["r"][terminated].tolist()
+    assert len(finished) >= 3
+    assert all(-21 <= score <= -10 for score in finished)
+    envs.close()
+
+
+def test_a_video_is_recorded(tmp_path: Path) -> None:
+    env: Any = RecordVideo(gymnasium.make(ID, render_mode="rgb_array"), str(tmp_path / "film"), video_length=30)
+    env.reset(seed=0)
+    for _ in range(40):
+        env.step(0)
+    env.close()
+    assert next((tmp_path / "film").glob("*.mp4")).stat().st_size > 1000
+
+
+def test_pictures_of_all_games() -> None:
+    envs = make(render_mode="rgb_array", obs="court")
+    envs.reset(seed=0)
+    pictures = envs.render()
+    assert [picture.shape for picture in pictures] == [(210, 160, 3)] * 3
+    envs.close()
+
+
+@pytest.mark.parametrize(
+    ("actions", "said"),
+    [
+        (np.zeros(2, int), "one for each of the 3 games"),
+        (np.zeros(3), "integers"),
+        (np.array([0, 1, 6]), "an action is 0 … 5"),
+        (np.array([0, -1, 5]), "an action is 0 … 5"),
+        (None, "integers"),
+    ],
+)
+def test_wrong_actions(actions: Any, said: str) -> None:
+    envs = make()
+    envs.reset()
+    with pytest.raises(UsageError, match=said):
+        envs.step(actions)
+    envs.step(np.zeros(3, int))  # and it goes on
+    envs.close()
+
+
+def test_wrong_use_is_told_and_leaves_nothing_behind() -> None:
+    for options, said in (
+        ({"obs": "grey"}, "obs is one of screen, rgb"), ({"actions": 4}, "one of 2, 3, 6"),
+        ({"workers": 9}, "too little"), ({"num_envs": 0}, "1 or more"), ({"autoreset_mode": "x"}, "SameStep"),
+        ({"render_mode": "human"}, "fastpong play"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match=said):
+            PongVectorEnv(**{"num_envs": 3, **options})  # type: ignore[arg-type]
+    envs, env = make(), PongEnv()
+    with pytest.raises(UsageError, match="reset comes before step"):
+        envs.step(np.zeros(3, int))
+    with pytest.raises(UsageError, match="reset comes before step"):
+        env.step(0)
+    with pytest.raises(UsageError, match="one number for all"):
+        envs.reset(seed=[1, 2, 3])  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="render_mode"):
+        envs.render()
+    processes = envs._envs.processes
+    envs.close()
+    envs.close()
+    assert not any(process.is_alive() for process in processes)
+    for closed in (lambda: envs.step(np.zeros(3, int)), envs.reset):
+        with pytest.raises(EnvError, match="is closed"):
+            closed()
+    env.close()
+    with pytest.raises(EnvError, match="is closed"):
+        env.reset()
+
+
+SCRIPT = """
+import gymnasium, numpy, fastpong.gym
+envs = gymnasium.make_vec("fastpong/Pong-v0", num_envs=4, obs="court")
+envs.reset(seed=0)
+print(envs.step(numpy.zeros(4, int))[0].sum())
+"""
+
+
+@pytest.mark.parametrize("how", ["file", "stdin"])
+def test_a_script_needs_no_guard(how: str, tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, *(["script.py"] if how == "file" else ["-"])]
+    stdin = SCRIPT if how == "stdin" else ""
+    done = subprocess.run(command, cwd=tmp_path, input=stdin, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 0
+    assert done.stderr == ""
