@@ -29,7 +29,8 @@ from typing import Any
 import numpy as np
 
 from bench.common import output_of, parser
-from fastpong.config import changed, parse_assignments
+from fastpong.config import changed
+from fastpong.config_sources import parse_assignments
 from fastpong.training.checkpoint import load
 from fastpong.training.run_folder import RunFolder, read_metrics
 

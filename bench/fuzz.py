@@ -31,7 +31,8 @@ import numpy as np
 
 from bench.common import parser
 from fastpong.arrays import DIGEST, Arrays, digest
-from fastpong.config import Config, make_config, parse_assignments, read_toml, to_toml
+from fastpong.config import Config, make_config
+from fastpong.config_sources import parse_assignments, read_toml, to_toml
 from fastpong.envs.base import LocalEnvs
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.errors import FastpongError

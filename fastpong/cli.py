@@ -15,28 +15,8 @@ STARTED = time.perf_counter()  # before the slow imports, which belong to the ti
 import typer
 
 from fastpong import __version__, config, signals
+from fastpong import options as opt
 from fastpong.errors import FastpongError, UsageError, explain, reader_gone
-from fastpong.options import (
-    SETTINGS,
-    ActorCpus,
-    Actors,
-    AsJson,
-    Checkpoint,
-    Command,
-    Envs,
-    Placement,
-    PlaySeed,
-    Preset,
-    Ray,
-    RayAddress,
-    RayShip,
-    Sample,
-    Sticky,
-    Workers,
-    epilog,
-    option,
-    setting,
-)
 from fastpong.parallel.machine import launched
 
 F = TypeVar("F", bound=Callable[..., None])
@@ -44,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., None])
 
 app = typer.Typer(
     help="Learn Atari Pong from pixels with PPO, on one ordinary computer.",
-    epilog=epilog("fastpong train --envs 64 --minutes 10", "fastpong play --terminal"),
+    epilog=opt.epilog("fastpong train --envs 64 --minutes 10", "fastpong play --terminal"),
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
@@ -54,7 +34,7 @@ app = typer.Typer(
 
 def _command(name: str, *examples: str, more: Sequence[str] = ()) -> Callable[[F], F]:
     """Make a function a command, whose help ends with more lines, and these examples."""
-    return app.command(name, cls=Command, epilog=epilog(*examples, more=more))
+    return app.command(name, cls=opt.Command, epilog=opt.epilog(*examples, more=more))
 
 
 def _show_version(value: bool) -> None:
@@ -77,129 +57,115 @@ def _common(
 
 @_command(
     "train", "fastpong train --envs 64 --minutes 10", "fastpong train --run runs/fast-1 --resume",
-    more=("Settings for --set (docs/settings.md, fastpong settings):", *SETTINGS),
+    more=("Settings for --set (docs/settings.md, fastpong settings):", *opt.SETTINGS),
 )  # fmt: skip
 def train(
-    preset: Preset = None,
-    envs: Envs = None,
-    seed: Annotated[int | None, setting("seed", "--seed", "N", group="Settings")] = None,
-    sticky: Annotated[float | None, setting("repeat_action_probability", "--sticky", "P", group="Settings")] = None,
-    batch_games: Annotated[int | None, setting("batch_games", "--batch-games", "N", group="Settings")] = None,
-    window_seconds: Annotated[
-        float | None, setting("window_seconds", "--window-seconds", "S", group="Settings")
-    ] = None,
-    config_file: Annotated[
-        Path | None, option("Settings from a TOML file.", "--config", metavar="FILE", group="Settings")
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        option(
-            "Any setting; can be given several times.",
-            "--set",
-            metavar="KEY=VALUE",
-            group="Settings",
-            autocompletion=lambda: [f"{name}=" for name in config.settings()],
-        ),  # fmt: skip
-    ] = None,
-    run: Annotated[
-        Path | None, option("Run folder.", "--run", default="a new one in runs/", metavar="DIR", group="Run")
-    ] = None,
-    resume: Annotated[bool, option("Go on with --run, or with the latest run.", "--resume", group="Run")] = False,
-    target: Annotated[float | None, setting("target_score", "--target", "SCORE", group="Run")] = None,
-    steps: Annotated[
-        int | None, option("Stop at this many steps of 4 frames, over all envs.", low=1, metavar="N", group="Run")
-    ] = None,
-    minutes: Annotated[
-        float | None, option("Stop after this many minutes.", low=0.001, metavar="X", group="Run")
-    ] = None,
-    workers: Workers = None,
-    progress: Annotated[
-        str | None, option("live, lines or none.", default="live in a terminal, else lines", metavar="KIND")
-    ] = None,
-    mpi: Annotated[
-        bool, option("Under mpiexec: train together, over all ranks.", "--mpi/--no-mpi", default="--mpi")
-    ] = True,
-    ray: Ray = False,
-    ray_address: RayAddress = None,
-    actors: Actors = None,
-    actor_cpus: ActorCpus = 1.0,
-    placement: Placement = "pack",
-    ray_ship: RayShip = False,
-    as_json: AsJson = False,
+    preset: opt.Preset = None,
+    envs: opt.Envs = None,
+    seed: opt.Seed = None,
+    sticky: opt.TrainSticky = None,
+    batch_games: opt.BatchGames = None,
+    window_seconds: opt.WindowSeconds = None,
+    config_file: opt.ConfigFile = None,
+    set_: opt.Set = None,
+    run: opt.Run = None,
+    resume: opt.Resume = False,
+    target: opt.Target = None,
+    steps: opt.Steps = None,
+    minutes: opt.Minutes = None,
+    workers: opt.Workers = None,
+    progress: opt.Progress = None,
+    log: opt.Log = None,
+    mpi: opt.Mpi = True,
+    ray: opt.Ray = False,
+    ray_address: opt.RayAddress = None,
+    actors: opt.Actors = None,
+    actor_cpus: opt.ActorCpus = 1.0,
+    placement: opt.Placement = "pack",
+    ray_ship: opt.RayShip = False,
+    show_config: opt.PrintConfig = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Train an agent in a run folder.
 
     The folder gets settings, metrics and checkpoints. Under mpiexec all ranks train together; on a Ray cluster its
     actors play and this process learns.
     """
+    from fastpong.commands.train import changes_of, print_config
     from fastpong.commands.train import run as run_training
     from fastpong.parallel.ray import Placing
     from fastpong.training.loop import Limits
+    from fastpong.training.session import Request
 
     flags = {
         "preset": preset, "num_envs": envs, "seed": seed, "repeat_action_probability": sticky,
         "batch_games": batch_games, "window_seconds": window_seconds, "target_score": target,
     }  # fmt: skip
+    changes = changes_of(flags, set_ or [], config_file)
+    if show_config:
+        print_config(changes)
+        return
     placing = Placing(ray_address, actors, actor_cpus, placement, ray_ship)
     wanted = ray or ray_address is not None
     if placing != Placing() and not wanted:
         raise UsageError("--actors and the other options of Ray need --ray or --ray-address")
-    code = run_training(
-        run, flags, set_ or [], config_file, workers=workers, resume=resume, mpi=mpi,
-        placing=placing if wanted else None, limits=Limits(steps, minutes, STARTED), show=progress, as_json=as_json,
+    request = Request(
+        changes, run, resume, workers, mpi, placing if wanted else None, Limits(steps, minutes, STARTED),
+        " ".join(sys.argv[1:]),
     )  # fmt: skip
+    code = run_training(request, progress, log, as_json)
     if code:
         raise typer.Exit(code)
 
 
 @_command("play", "fastpong play --terminal", "fastpong play runs/fast-1 --out game.gif")
 def play(
-    checkpoint: Checkpoint = None,
+    checkpoint: opt.Checkpoint = None,
     out: Annotated[
-        Path | None, option("Write a .gif or .mp4 film, or a .png sheet of pictures.", metavar="FILE")
+        Path | None, opt.option("Write a .gif or .mp4 film, or a .png sheet of pictures.", metavar="FILE")
     ] = None,
-    terminal: Annotated[bool, option("Show the game in this terminal.", "--terminal")] = False,
-    speed: Annotated[float, option("Times the speed of the real game.", default=1, low=0.01, metavar="X")] = 1.0,
+    terminal: Annotated[bool, opt.option("Show the game in this terminal.", "--terminal")] = False,
+    speed: Annotated[float, opt.option("Times the speed of the real game.", default=1, low=0.01, metavar="X")] = 1.0,
     max_steps: Annotated[
-        int | None, option("Stop after this many steps of 4 frames.", "--steps", low=1, metavar="N")
+        int | None, opt.option("Stop after this many steps of 4 frames.", "--steps", low=1, metavar="N")
     ] = None,
-    sticky: Sticky = None,
-    sample: Sample = False,
-    seed: PlaySeed = 0,
-    as_json: AsJson = False,
+    sticky: opt.Sticky = None,
+    sample: opt.Sample = False,
+    seed: opt.PlaySeed = 0,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Watch a trained agent: in a window, the terminal or a file."""
-    from fastpong.commands.agent import Agent
+    from fastpong.agent import load
     from fastpong.commands.play import run
 
-    run(Agent.load(checkpoint, sticky, seed, sample), out, terminal, max_steps, speed, as_json)
+    run(load(checkpoint, sticky=sticky, sample=sample), seed, out, terminal, max_steps, speed, as_json)
 
 
 @_command("eval", "fastpong eval --games 200", "fastpong eval runs/fast-1 --seed 3 --json")
 def evaluate(
-    checkpoint: Checkpoint = None,
-    games: Annotated[int, option("Whole games to play.", default=100, low=1, metavar="N")] = 100,
-    sticky: Sticky = None,
-    sample: Sample = False,
-    seed: PlaySeed = 0,
-    workers: Workers = None,
-    as_json: AsJson = False,
+    checkpoint: opt.Checkpoint = None,
+    games: Annotated[int, opt.option("Whole games to play.", default=100, low=1, metavar="N")] = 100,
+    sticky: opt.Sticky = None,
+    sample: opt.Sample = False,
+    seed: opt.PlaySeed = 0,
+    workers: opt.Workers = None,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Play whole games with a trained agent: its mean score."""
-    from fastpong.commands.agent import Agent
+    from fastpong.agent import load
     from fastpong.commands.evaluate import run
 
-    run(Agent.load(checkpoint, sticky, seed, sample), games, workers, as_json)
+    run(load(checkpoint, sticky=sticky, sample=sample), seed, games, workers, as_json)
 
 
 @_command("bench", "fastpong bench --envs 64", "fastpong bench --seconds 0.5 --rounds 1")
 def bench(
-    envs: Envs = None,
-    preset: Preset = None,
-    seconds: Annotated[float, option("Length of each measurement.", default=3, low=0.1, metavar="S")] = 3.0,
-    rounds: Annotated[int, option("Rounds; medians are reported.", default=5, low=1, metavar="N")] = 5,
-    workers: Workers = None,
-    as_json: AsJson = False,
+    envs: opt.Envs = None,
+    preset: opt.Preset = None,
+    seconds: Annotated[float, opt.option("Length of each measurement.", default=3, low=0.1, metavar="S")] = 3.0,
+    rounds: Annotated[int, opt.option("Rounds; medians are reported.", default=5, low=1, metavar="N")] = 5,
+    workers: opt.Workers = None,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Measure steps/s: emulators alone, training, other envs."""
     from fastpong.commands.bench import bench as run_bench
@@ -210,11 +176,28 @@ def bench(
     print(json.dumps(results) if as_json else table(results))
 
 
+@_command("export", "fastpong export --to onnx", "fastpong export runs/fast-1 --to safetensors --out agent.safetensors")
+def export(
+    checkpoint: opt.Checkpoint = None,
+    to: Annotated[str, opt.option("onnx or safetensors.", "--to", default="onnx", metavar="KIND")] = "onnx",
+    out: Annotated[
+        Path | None, opt.option("The file.", default="agent.onnx, agent.safetensors", metavar="FILE")
+    ] = None,
+) -> None:
+    """Write an agent's network for other programs."""
+    from fastpong.agent import load
+    from fastpong.commands.export import run
+
+    print(f"written to {run(load(checkpoint), to, out)}")
+
+
 @_command("plot", "fastpong plot runs/fast-1", "fastpong plot runs/* --x minutes --out curves.svg")
 def plot(
     runs: Annotated[list[Path], typer.Argument(help="Run folders, or metrics.jsonl files.", metavar="RUN…")],
-    out: Annotated[Path | None, option("The picture: .png, .svg or .pdf.", default="curve.png", metavar="FILE")] = None,
-    x: Annotated[str, option("The x axis: steps, frames or minutes.", default="steps", metavar="AXIS")] = "steps",
+    out: Annotated[
+        Path | None, opt.option("The picture: .png, .svg or .pdf.", default="curve.png", metavar="FILE")
+    ] = None,
+    x: Annotated[str, opt.option("The x axis: steps, frames or minutes.", default="steps", metavar="AXIS")] = "steps",
 ) -> None:
     """Draw learning curves."""
     from fastpong.commands.plot import plot as run_plot
@@ -251,7 +234,7 @@ def list_presets() -> None:
 
 
 @_command("doctor", "fastpong doctor", "mpiexec -n 2 fastpong doctor")
-def doctor(as_json: AsJson = False) -> None:
+def doctor(as_json: opt.AsJson = False) -> None:
     """Tell what a bug report needs; fail if something is wrong."""
     from fastpong.commands.doctor import examine
     from fastpong.commands.doctor import table as facts_table

@@ -1,16 +1,12 @@
-"""Every setting of a run: its group, meaning, unit and range, the presets, and TOML in and out."""
+"""Every setting of a run: its group, meaning, unit and range, and the presets."""
 
 import dataclasses
 import difflib
-import json
 import math
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from fastpong import __version__
 from fastpong.errors import UsageError
 
 Value = int | float | str | None
@@ -177,7 +173,29 @@ def names_by_group(algorithm: str | None = None) -> dict[str, list[str]]:
     return {group: [name for name, one in used.items() if one.metadata["group"] == group] for group in GROUPS}
 
 
-def _unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
+def allowed(name: str) -> str:
+    """Return what a setting may be."""
+    meta = settings()[name].metadata
+    choices = list(PRESETS) if name == "preset" else meta.get("choices")
+    if choices:
+        return ", ".join(choices)
+    low, high = _bound(meta["low"]), _bound(meta["high"])
+    return f"{low} … {high}" if math.isfinite(meta["high"]) else f"{low} or more"
+
+
+def _bound(value: float) -> str:
+    if value == 2**63 - 1:
+        return "2⁶³ − 1"
+    return number(int(value)) if math.isfinite(value) and value == int(value) else str(value)
+
+
+def number(value: object) -> str:
+    """Return a value as TOML and the command line read it, large integers in groups of digits."""
+    return f"{value:_}" if isinstance(value, int) and value >= 10_000 else str(value)
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
+    """Return the error for a name that is none of these, with the nearest one."""
     near = difflib.get_close_matches(name, known, 1)
     hint = f"did you mean '{near[0]}'?" if near else f"the {kind}s are {', '.join(known)}"
     return UsageError(f"there is no {kind} {name!r}: {hint}")
@@ -187,7 +205,7 @@ def find_setting(name: str) -> "dataclasses.Field[Any]":
     """Return a setting, or raise `UsageError` with the nearest name."""
     known = settings()
     if name not in known:
-        raise _unknown("setting", name, known)
+        raise unknown("setting", name, known)
     return known[name]
 
 
@@ -197,7 +215,7 @@ def check(name: str, value: object) -> Value:
     meta = setting.metadata
     kind = setting.type if isinstance(setting.type, type) else str
     if name == "preset" and value not in PRESETS:
-        raise _unknown("preset", str(value), PRESETS)
+        raise unknown("preset", str(value), PRESETS)
     if kind is str:
         if "choices" in meta and value not in meta["choices"]:
             raise UsageError(f"{name} must be one of {', '.join(meta['choices'])}, not {value!r}")
@@ -233,65 +251,3 @@ def make_config(preset: str = "fast", changes: Mapping[str, object] | None = Non
     """Build the settings of a preset, with changes on top; raises `UsageError`."""
     check("preset", preset)
     return changed(Config(preset=preset), {**PRESETS[preset], **(changes or {})})
-
-
-def parse_assignments(assignments: list[str]) -> dict[str, object]:
-    """Turn ``["gamma=0.98", …]`` into a dict of checked values; raises `UsageError`."""
-    changes: dict[str, object] = {}
-    for assignment in assignments:
-        name, equals, text = assignment.partition("=")
-        if not equals:
-            raise UsageError(f"--set wants key=value, not '{assignment}'")
-        name = name.strip()
-        changes[name] = check(name, text.strip())
-    return changes
-
-
-def read_toml(path: Path) -> tuple[dict[str, object], dict[str, object]]:
-    """Read a settings file, such as the ``config.toml`` of a run.
-
-    Returns the settings that it holds, checked, in their groups or not, and its table ``[about]`` (versions and the
-    like). Raises `UsageError` if the file is missing, not TOML, of another version, or holds an unknown or impossible
-    setting.
-    """
-    try:
-        with path.open("rb") as file:
-            table = tomllib.load(file)
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:  # TOMLDecodeError and UnicodeDecodeError are ValueErrors
-        raise UsageError(f"{path} is not a TOML file: {error}") from None
-    about = table.pop("about", {})
-    check_version(path, about.get("fastpong", __version__))
-    flat: dict[str, object] = {}
-    for name, value in table.items():
-        if isinstance(value, dict) and name not in GROUPS:
-            raise _unknown("group", name, GROUPS)
-        flat |= value if isinstance(value, dict) else {name: value}
-    return {name: check(name, value) for name, value in flat.items()}, about
-
-
-def check_version(path: Path, version: object) -> None:
-    """Raise `UsageError` if a file is of a version of fastpong that this one does not read."""
-    if str(version).split(".")[:2] != __version__.split(".")[:2]:
-        raise UsageError(f"{path} is of fastpong {version}, which reads it; this is fastpong {__version__}")
-
-
-def to_toml(config: Config, about: Mapping[str, object]) -> str:
-    """Write the settings that the algorithm uses, in groups with their help, and a table ``[about]``."""
-    lines = []
-    used = settings(config.algorithm)
-    for group, names in names_by_group(config.algorithm).items():
-        if names:
-            lines += [f"[{group}]  # {GROUPS[group]}"]
-            for name in names:
-                lines += [f"# {used[name].metadata['help']}", f"{name} = {_toml(getattr(config, name))}"]
-            lines += [""]
-    lines += ["[about]", *(f"{name} = {_toml(value)}" for name, value in about.items())]
-    return "\n".join(lines) + "\n"
-
-
-def _toml(value: object) -> str:
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON does not escape DEL, TOML does
-    return str(value).lower() if isinstance(value, bool) else repr(value)

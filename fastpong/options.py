@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from fastpong.commands.settings import allowed, number
-from fastpong.config import PRESETS, names_by_group, settings
+from fastpong.config import PRESETS, allowed, names_by_group, number, settings
 
 SETTINGS = [f"[{group}] {', '.join(names)}" for group, names in names_by_group().items()]
 """The settings by groups, for the help of ``train``."""
@@ -68,6 +67,36 @@ Preset = Annotated[
     str | None, setting("preset", "--preset", "NAME", group="Settings", autocompletion=lambda: [*PRESETS])
 ]
 Envs = Annotated[int | None, setting("num_envs", "--envs", "N", group="Settings")]
+Seed = Annotated[int | None, setting("seed", "--seed", "N", group="Settings")]
+TrainSticky = Annotated[float | None, setting("repeat_action_probability", "--sticky", "P", group="Settings")]
+BatchGames = Annotated[int | None, setting("batch_games", "--batch-games", "N", group="Settings")]
+WindowSeconds = Annotated[float | None, setting("window_seconds", "--window-seconds", "S", group="Settings")]
+ConfigFile = Annotated[Path | None, option("Settings from a TOML file.", "--config", metavar="FILE", group="Settings")]
+Set = Annotated[
+    list[str] | None,
+    option(
+        "Any setting; can be given several times.", "--set", metavar="KEY=VALUE", group="Settings",
+        autocompletion=lambda: [f"{name}=" for name in settings()],
+    ),
+]  # fmt: skip
+Run = Annotated[Path | None, option("Run folder.", "--run", default="a new one in runs/", metavar="DIR", group="Run")]
+Resume = Annotated[bool, option("Go on with --run, or with the latest run.", "--resume", group="Run")]
+Target = Annotated[float | None, setting("target_score", "--target", "SCORE", group="Run")]
+Steps = Annotated[
+    int | None,
+    option("Stop at this many steps of 4 frames, over all envs.", "--steps", low=1, metavar="N", group="Run"),
+]
+Minutes = Annotated[
+    float | None, option("Stop after this many minutes.", "--minutes", low=0.001, metavar="X", group="Run")
+]
+Progress = Annotated[
+    str | None, option("live, lines or none.", "--progress", default="live in a terminal, else lines", metavar="KIND")
+]
+Log = Annotated[str | None, option("Log for other programs, too: tensorboard.", "--log", metavar="KIND")]
+Mpi = Annotated[bool, option("Under mpiexec: train together, over all ranks.", "--mpi/--no-mpi", default="--mpi")]
+PrintConfig = Annotated[
+    bool, option("Print the settings of such a run as a config.toml, and do nothing.", "--print-config")
+]
 Checkpoint = Annotated[
     Path | None,
     typer.Argument(

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from fastpong import __version__, config
+from fastpong.config_sources import read_toml
 from tests.support.commands import SMALL, fastpong, one_line
 
-COMMANDS = ("train", "eval", "play", "bench", "plot", "settings", "presets", "doctor")
+COMMANDS = ("train", "eval", "play", "bench", "plot", "settings", "presets", "doctor", "export")
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,7 @@ COMMANDS = ("train", "eval", "play", "bench", "plot", "settings", "presets", "do
         (["--resume", "--run", "nothing"], "there is no run in nothing"),
         (["--fast"], "--fast"),
         (["--progress", "bar"], "--progress is one of live, lines, none"),
+        (["--log", "csv"], "--log is tensorboard"),
     ],
 )
 def test_wrong_usage_is_one_line_and_leaves_nothing(arguments: list[str], words: str, tmp_path: Path) -> None:
@@ -46,6 +48,34 @@ def test_wrong_usage_is_one_line_and_leaves_nothing(arguments: list[str], words:
     assert done.returncode == 2, done.stderr
     assert words in one_line(done.stderr)
     assert not os.listdir(tmp_path)
+
+
+def test_flags_go_before_the_environment_and_that_before_files(tmp_path: Path) -> None:
+    """What would be trained is printed as a config.toml, which repeats it."""
+    (tmp_path / "own.toml").write_text("gamma = 0.5\nbatch_size = 400\nhidden_units = 128\n")
+    variables = {"FASTPONG_GAMMA": "0.6", "FASTPONG_BATCH_SIZE": "500", "FASTPONG_NUM_ENVS": "9"}
+    command = ["train", "--config", "own.toml", "--set", "gamma=0.7", "--envs", "4", "--print-config"]
+    done = fastpong(*command, cwd=tmp_path, env=variables)
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "printed.toml").write_text(done.stdout)
+    assert sorted(os.listdir(tmp_path)) == ["own.toml", "printed.toml"]
+    changes, about = read_toml(tmp_path / "printed.toml")
+    wanted = {"gamma": 0.7, "batch_size": 500, "hidden_units": 128, "num_envs": 4}
+    assert {name: changes[name] for name in wanted} == wanted
+    assert about == {"fastpong": __version__}
+    again = fastpong("train", "--config", "printed.toml", "--print-config", cwd=tmp_path)
+    assert again.stdout == done.stdout
+    wrong = fastpong("train", cwd=tmp_path, env={"FASTPONG_GAMA": "1"})
+    assert wrong.returncode == 2 and "FASTPONG_GAMA in the environment: there is no setting" in one_line(wrong.stderr)
+
+
+def test_a_run_for_tensorboard(tmp_path: Path) -> None:
+    done = fastpong("train", *SMALL, "--steps", "4000", "--run", "run", "--log", "tensorboard", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (file,) = (tmp_path / "run").glob("events.out.tfevents.*")
+    data = file.read_bytes()
+    for key in ("charts/episodic_return", "charts/SPS", "losses/entropy"):
+        assert key.encode() in data
 
 
 def test_evaluation_prints_the_contracts_numbers(tmp_path: Path) -> None:

@@ -7,18 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastpong import __version__
-from fastpong.config import (
-    GROUPS,
-    PRESETS,
-    Config,
-    changed,
-    check,
-    make_config,
-    parse_assignments,
-    read_toml,
-    settings,
-    to_toml,
-)
+from fastpong.config import GROUPS, PRESETS, Config, changed, check, make_config, settings
+from fastpong.config_sources import parse_assignments, read_toml, to_toml
 from fastpong.errors import UsageError
 
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from bench.common import parser
 from fastpong.arrays import Arrays
-from fastpong.config import Config, changed, parse_assignments
+from fastpong.config import Config, changed
+from fastpong.config_sources import parse_assignments
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.training.actor import Actor
 from fastpong.training.run_folder import RunFolder, load_weights

@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from fastpong.agent import Agent
 from fastpong.arrays import U8
 from fastpong.commands import film, terminal, window
-from fastpong.commands.agent import Agent
 from fastpong.envs.base import LocalEnvs
 from fastpong.errors import UsageError
 from fastpong.policy import make_policy
@@ -22,8 +22,8 @@ Picture = U8  # (210, 160, 3)
 class Match:
     """One game of a trained agent: the first one that `fastpong.training.evaluate.evaluate` plays."""
 
-    def __init__(self, agent: Agent):
-        self.config, self._greedy = evaluation_config(agent.config, 1, agent.seed), not agent.sample
+    def __init__(self, agent: Agent, seed: int = 0):
+        self.config, self._greedy = evaluation_config(agent.config, 1, seed), not agent.sample
         policy = make_policy(self.config)
         policy.weights.load(agent.weights)
         self._env = LocalEnvs(self.config)
@@ -48,20 +48,23 @@ class Match:
                 yield env.emulators.screen_rgb()
 
 
-def run(agent: Agent, out: Path | None, in_terminal: bool, max_steps: int | None, speed: float, as_json: bool) -> None:
+def run(
+    agent: Agent, seed: int, out: Path | None, in_terminal: bool, max_steps: int | None, speed: float, as_json: bool
+) -> None:
     """Play a game, show it, and print its result."""
-    match = play(agent, out, in_terminal, max_steps, speed)
+    match = play(agent, out, in_terminal, max_steps, speed, seed)
     won, lost = match.score
     if as_json:
         print(json.dumps({"agent": won, "opponent": lost, "steps": match.steps, "out": out and str(out)}))
     else:
         written = f"; written to {out}" if out else ""
-        print(f"agent {won}, opponent {lost}, after {match.steps:,} steps{written}\n{agent}")
+        print(f"agent {won}, opponent {lost}, after {match.steps:,} steps{written}\n{agent}, seed {seed}")
 
 
 def play(
-    agent: Agent, out: Path | None = None, in_terminal: bool = False, max_steps: int | None = None, speed: float = 1.0
-) -> Match:
+    agent: Agent, out: Path | None = None, in_terminal: bool = False, max_steps: int | None = None,
+    speed: float = 1.0, seed: int = 0,
+) -> Match:  # fmt: skip
     """Play a game and show it: in a file, in the terminal, or else in a window.
 
     Raises `UsageError` for an unknown file type or a window without a display, and `FastpongError` if a library for
@@ -71,7 +74,7 @@ def play(
         raise UsageError("choose one of --out and --terminal")
     if out is not None:
         film.check(out)
-    match = Match(agent)
+    match = Match(agent, seed)
     pictures = match.pictures(max_steps)
     seconds = match.config.frame_skip / FRAMES_PER_SECOND / speed
     if out is not None:

@@ -1,97 +1,62 @@
-"""``fastpong train``: which run it means, the run itself, and how it ended."""
+"""``fastpong train``: what the command line asks for, and how the run ended."""
 
 import contextlib
 import json
-import sys
-import time
-import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from fastpong import __version__
-from fastpong.config import Config, parse_assignments, read_toml
-from fastpong.envs.division import check_workers
-from fastpong.errors import DivergedError, FastpongError, LostError, RanksError, UsageError, explain
-from fastpong.parallel.comm import Communicator, env_range
-from fastpong.parallel.mpi import connect
-from fastpong.parallel.ray import Cluster, Placing
+from fastpong.config import Config, make_config
+from fastpong.config_sources import from_environment, parse_assignments, read_toml, to_toml
+from fastpong.errors import UsageError
 from fastpong.training.evaluate import choose_best
-from fastpong.training.loop import Limits, Result, train, versions
+from fastpong.training.events import Watched
+from fastpong.training.loop import Result
 from fastpong.training.progress import KINDS, Progress, make_progress, tell
-from fastpong.training.remote import RayActor
-from fastpong.training.run_folder import RunFolder, new_run, parse_metrics, resumed_run
+from fastpong.training.run_folder import RunFolder
+from fastpong.training.session import Request, hold
+from fastpong.training.tensorboard import tensorboard
 
-T = TypeVar("T")
 
-
-def run(
-    folder: Path | None, flags: Mapping[str, object], assignments: list[str], config_file: Path | None, *,
-    workers: int | None, resume: bool, mpi: bool, placing: Placing | None, limits: Limits, show: str | None,
-    as_json: bool,
-) -> int:  # fmt: skip
-    """Train as the command line says, print the result, and return the exit code.
+def changes_of(flags: Mapping[str, object], assignments: list[str], config_file: Path | None) -> dict[str, object]:
+    """Return the settings that the command line changes.
 
     `flags` are settings that have an option of their own (None: not given); they go before `assignments`, ``KEY=VALUE``
-    texts, and these before `config_file`. `show` is one of `fastpong.training.progress.KINDS`. `placing` asks
-    for Ray actors. The rest is as for `fastpong.training.loop.train`.
+    texts, these before variables of the environment, and these before `config_file`.
+    """
+    changes = read_toml(config_file)[0] if config_file is not None else {}
+    changes |= from_environment()
+    changes |= parse_assignments(assignments)
+    return changes | {name: value for name, value in flags.items() if value is not None}
+
+
+def print_config(changes: dict[str, object]) -> None:
+    """Print the settings that a new run would have, as its ``config.toml``."""
+    rest = {name: value for name, value in changes.items() if name != "preset"}
+    print(to_toml(make_config(str(changes.get("preset", "fast")), rest), {"fastpong": __version__}), end="")
+
+
+def run(request: Request, show: str | None, log: str | None, as_json: bool) -> int:
+    """Train, print the result, and return the exit code.
+
+    `show` is one of `fastpong.training.progress.KINDS`, `log` is ``tensorboard``.
     """
     if show is not None and show not in KINDS:
         raise UsageError(f"--progress is one of {', '.join(KINDS)}, not '{show}'")
-    comm = connect(mpi)
+    if log not in (None, "tensorboard"):
+        raise UsageError(f"--log is tensorboard, not '{log}'")
+    make_log = tensorboard() if log else None
 
-    def prepare() -> tuple[Config, RunFolder]:
-        changes = read_toml(config_file)[0] if config_file is not None else {}
-        changes |= parse_assignments(assignments)
-        changes |= {name: value for name, value in flags.items() if value is not None}
-        config, run_folder = resumed_run(folder, changes) if resume else new_run(folder, changes)
-        if config.num_envs < comm.size:
-            raise UsageError(f"{comm.size} ranks have too little to do with {config.num_envs} envs: use fewer ranks")
-        check_workers(len(env_range(config.num_envs, 0, comm.size)), workers, comm.local_size)
-        return config, run_folder
+    def display(config: Config, folder: RunFolder, past: list[dict[str, Any]]) -> Progress:
+        title = f"fastpong {__version__} · preset {config.preset} · run {folder.path}"
+        progress = make_progress(show, title, past, config.preset)
+        return Watched(progress, [make_log(folder.path)]) if make_log else progress
 
-    def create() -> None:
-        if not resume:
-            run_folder.create(config, {"command": " ".join(sys.argv[1:]), **versions()})
+    def report(config: Config, folder: RunFolder, result: Result) -> None:
+        _report(config, folder, result, request.workers, as_json)
 
-    config, run_folder = _on_root(comm, prepare)
-    if placing and (comm.size > 1 or workers):
-        raise UsageError("with --ray the actors step the envs: leave out " + ("--workers" if workers else "mpiexec"))
-    try:
-        with Cluster(RayActor, placing, config.num_envs) if placing else contextlib.nullcontext() as cluster:
-            _on_root(comm, create)
-            result = _train(config, run_folder, comm, workers, cluster, resume, limits, show)
-        if comm.rank == 0:
-            _report(config, run_folder, result, workers, as_json)
-        comm.barrier()
-    except BaseException as error:
-        if comm.size > 1:  # the others wait for this rank: end them too
-            if isinstance(error, UsageError | RanksError | DivergedError | LostError) and comm.rank:
-                time.sleep(5.0)  # every rank has the same error: rank 0 tells it
-            if "--debug" in sys.argv:
-                traceback.print_exc()
-            comm.abort(explain(error, f"rank {comm.rank}: "))
-        raise
-    return 130 if result.reason == "interrupted" else 0
-
-
-def _train(
-    config: Config, folder: RunFolder, comm: Communicator, workers: int | None, cluster: Cluster | None, resume: bool,
-    limits: Limits, show: str | None,
-) -> Result:  # fmt: skip
-    past = parse_metrics(folder.metrics)[0] if resume and folder.metrics.exists() else []
-    title = f"fastpong {__version__} · preset {config.preset} · run {folder.path}"
-    progress = make_progress(show, title, past, config.preset) if comm.rank == 0 else Progress()
-    try:
-        return train(
-            config, folder, progress, comm=comm, workers=workers, cluster=cluster, resume=resume, limits=limits
-        )
-    except FastpongError as error:
-        goes_on = folder.checkpoints() and not isinstance(error, UsageError | DivergedError)
-        hint = f"; go on with: fastpong train --run {folder.path} --resume" if goes_on else ""
-        raise type(error)(f"{error}{hint}") from error.__cause__
-    finally:
-        progress.close()
+    return 130 if hold(request, display, report).result.reason == "interrupted" else 0
 
 
 def _report(config: Config, folder: RunFolder, result: Result, workers: int | None, as_json: bool) -> None:
@@ -120,17 +85,3 @@ def _report(config: Config, folder: RunFolder, result: Result, workers: int | No
             f"(95 % confidence {best['ci95_low']:.2f} … {best['ci95_high']:.2f}) over {best['games']} fresh games",
             result=True,
         )
-
-
-def _on_root(comm: Communicator, work: Callable[[], T]) -> T:
-    """Let rank 0 do something, and give its result, or its error, to all ranks."""
-    outcome: T | FastpongError | None = None
-    if comm.rank == 0:
-        try:
-            outcome = work()
-        except FastpongError as error:
-            outcome = error
-    outcome = comm.broadcast(outcome)
-    if isinstance(outcome, FastpongError):
-        raise outcome
-    return cast(T, outcome)

@@ -134,7 +134,7 @@ class EpisodeStats:
         counts = [self.steps, self.games, self.batch_games, self.won, self.lost, self.net_points]
         return {
             "counts": np.array(counts, np.int64),
-            "running": np.array(running),
+            "running": np.array(running, np.float64),
             "recent": np.array(self._recent, np.int64).reshape(-1, 2),
             "score": self._score,
             "length": self._taken - self._begun,

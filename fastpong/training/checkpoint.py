@@ -34,6 +34,10 @@ class CheckpointError(FastpongError):
     is_disk_full = False
 
 
+class NoCheckpointError(CheckpointError):
+    """A run has no good checkpoint to go on from."""
+
+
 def save(path: Path, arrays: Arrays, about: Mapping[str, Any], *, compressed: bool = False) -> None:
     """Write arrays and facts about them to an ``.npz`` file, atomically.
 

@@ -30,7 +30,10 @@ _CHOICE, _FINAL = 1 << 40, 1 << 41
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Result of some whole games: mean score with a 95 % confidence interval (None for one game), games won, steps."""
+    """How an agent played whole games: the mean score with a 95 % confidence interval (None for one game), games won.
+
+    `steps` are those of all games; `scores` and `lengths`, in steps, those of each, in the order of envs.
+    """
 
     games: int
     mean: float
@@ -39,10 +42,11 @@ class Evaluation:
     wins: int
     steps: int
     scores: tuple[int, ...]
+    lengths: tuple[int, ...]
 
     def summary(self) -> dict[str, Any]:
-        """Everything but the single scores."""
-        return {name: value for name, value in asdict(self).items() if name != "scores"}
+        """Everything but the single games."""
+        return {name: value for name, value in asdict(self).items() if name not in ("scores", "lengths")}
 
 
 def evaluation_config(config: Config, num_envs: int, seed: int) -> Config:
@@ -68,27 +72,26 @@ def evaluate(
         policy.weights.load(weights)
         actor = Actor(config, envs, policy)
         actor.start()
-        scores: list[list[int]] = [[] for _ in range(count)]
-        steps = 0
-        while any(len(done) < wanted for done, wanted in zip(scores, quota, strict=True)):
+        games_of: list[list[tuple[int, int]]] = [[] for _ in range(count)]  # score and length of each, by envs
+        while any(len(done) < wanted for done, wanted in zip(games_of, quota, strict=True)):
             actor.step(greedy)
             actor.rollout.release(actor.rollout.rows - 1)
             for game in actor.stats.take_finished():
-                if len(scores[game.env]) < quota[game.env]:
-                    scores[game.env].append(game.score)
-                    steps += game.length
-                    tell(sum(map(len, scores)))
-    return summarise([score for done in scores for score in done], steps)
+                if len(games_of[game.env]) < quota[game.env]:
+                    games_of[game.env].append((game.score, game.length))
+                    tell(sum(map(len, games_of)))
+    played = [game for done in games_of for game in done]
+    return summarise([score for score, _ in played], [length for _, length in played])
 
 
-def summarise(scores: list[int], steps: int) -> Evaluation:
+def summarise(scores: list[int], lengths: list[int]) -> Evaluation:
     """Mean with a 95 % confidence interval: that of the means of 10,000 bootstrap samples (Efron, Ann. Stat. 1979)."""
     count = len(scores)
     values, counts = np.unique(scores, return_counts=True)
     means = np.random.default_rng(0).multinomial(count, counts / count, 10_000) @ values / count
     low, high = np.percentile(means, [2.5, 97.5]).tolist() if count > 1 else (None, None)
     wins = sum(value > 0 for value in scores)
-    return Evaluation(count, sum(scores) / count, low, high, wins, steps, tuple(scores))
+    return Evaluation(count, sum(scores) / count, low, high, wins, sum(lengths), tuple(scores), tuple(lengths))
 
 
 def choose_best(

@@ -29,7 +29,7 @@ from fastpong.training.remote import RaySampler
 from fastpong.training.run_folder import RunFolder
 from fastpong.training.trainer import Trainer
 
-Reason = Literal["target", "steps", "minutes", "interrupted", "losses"]
+Reason = Literal["target", "steps", "minutes", "callback", "interrupted", "losses"]
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,8 @@ def train(
         while not reason:
             trainer.step(trainer.steps_until(min(most, log.due_at(config.log_interval))))
             learned = trainer.learn_if_due()
+            if learned:
+                progress.learned(trainer.stats.steps, trainer.learner.statistics)
             full = trainer.stats.steps >= most
             log_due = (learned and trainer.learner.log_each_batch) or log.is_due(config.log_interval)
             if full or log_due:
@@ -110,12 +112,12 @@ def train(
                 continue
             progress.played(trainer.stats)
             trainer.stats.forget_new()
-            flags = comm.allgather((limits.time_is_up(), interrupts.seen, sampler.losses.reason))
+            flags = comm.allgather((limits.time_is_up(), progress.stop, interrupts.seen, sampler.losses.reason))
             reason = _why_stop(trainer.reached_target(), full, *flags)
             if reason or log_due:
                 log.write(reason, reason is not None or log.is_due(config.checkpoint_interval))
         if reason == "losses":
-            raise LostError(next(loss for _, _, loss in flags if loss))
+            raise LostError(next(loss for *_, loss in flags if loss))
     return Result(reason, log.line, changed=not ended)
 
 
@@ -222,7 +224,8 @@ class _Log:
         is_best = score is not None and (self._best_score is None or score > self._best_score)
         if is_best:
             self._best_score = score
-        run.save_checkpoint(trainer.stats.steps, arrays, {**about, "best_score": self._best_score})
+        path = run.save_checkpoint(trainer.stats.steps, arrays, {**about, "best_score": self._best_score})
+        self._progress.saved(trainer.stats.steps, path)
         weights = {f"policy.{name}": array for name, array in trainer.policy.weights.arrays.items()}
         if is_best or not run.best.exists():
             save(run.best, weights, about)  # until the candidates have played for it
@@ -266,17 +269,22 @@ def _division(envs: int, comm: Communicator, workers: int | None, cluster: Clust
     )
 
 
-def _why_stop(target: bool, steps: bool, *flags: tuple[bool, bool, str | None]) -> Reason | None:
-    """Say why to stop, the same on all ranks; `flags` are (time is up, interrupted, reason of its losses) of each."""
+def _why_stop(target: bool, steps: bool, *flags: tuple[bool, bool, bool, str | None]) -> Reason | None:
+    """Say why to stop, the same on all ranks.
+
+    `flags` are those of each rank: time is up, the callback says so, interrupted, reason of its losses.
+    """
     if target:
         return "target"
     if steps:
         return "steps"
     if flags and flags[0][0]:  # rank 0 has the clock
         return "minutes"
-    if any(losses for _, _, losses in flags):
+    if any(losses for *_, losses in flags):
         return "losses"
-    return "interrupted" if any(interrupted for _, interrupted, _ in flags) else None
+    if any(stop for _, stop, _, _ in flags):
+        return "callback"
+    return "interrupted" if any(interrupted for _, _, interrupted, _ in flags) else None
 
 
 def versions() -> dict[str, str | int]:

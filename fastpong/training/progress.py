@@ -7,6 +7,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console, Group
@@ -31,7 +32,12 @@ def tell(text: str, *, result: bool = False) -> None:
 
 
 class Progress:
-    """Where training shows how far it is; this one is silent, for all ranks but the first."""
+    """Where training shows how far it is; this one is silent, for all ranks but the first.
+
+    The run ends as soon as `stop` is true.
+    """
+
+    stop = False
 
     def note(self, text: str) -> None:
         """Say something once."""
@@ -41,6 +47,12 @@ class Progress:
 
     def played(self, stats: EpisodeStats) -> None:
         """Tell of the new points and games."""
+
+    def learned(self, steps: int, statistics: Mapping[str, Any]) -> None:
+        """Tell of an update after so many steps."""
+
+    def saved(self, steps: int, path: Path) -> None:
+        """Tell of a checkpoint."""
 
     def close(self) -> None:
         """Leave the terminal as it was."""

@@ -15,9 +15,10 @@ from typing import Any
 
 from fastpong import files
 from fastpong.arrays import Arrays
-from fastpong.config import Config, changed, check, make_config, read_toml, to_toml
+from fastpong.config import Config, changed, check, make_config
+from fastpong.config_sources import read_toml, to_toml
 from fastpong.errors import UsageError
-from fastpong.training.checkpoint import CheckpointError, load, save
+from fastpong.training.checkpoint import CheckpointError, NoCheckpointError, load, save
 
 SHIPPED = Path(str(resources.files("fastpong") / "agent.npz"))
 """The trained agent that ships with the package; ``bench/research/ship_agent.py`` makes it."""
@@ -138,7 +139,7 @@ class RunFolder:
             except CheckpointError as error:
                 complaints.append(str(error))
         detail = f" ({'; '.join(complaints)})" if complaints else ""
-        raise CheckpointError(f"{self.path} has no checkpoint to continue from{detail}: start a new run")
+        raise NoCheckpointError(f"{self.path} has no checkpoint to continue from{detail}: start a new run")
 
     def check_settings(self, config: Config, saved: Mapping[str, Any]) -> None:
         """Raise `UsageError` if settings are not those of a checkpoint: someone has edited ``config.toml``."""

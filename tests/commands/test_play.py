@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from fastpong.agent import Agent, load
+from fastpong.api import evaluate
 from fastpong.arrays import U8
 from fastpong.commands import film, window
-from fastpong.commands.agent import Agent
 from fastpong.commands.play import Match, play
 from fastpong.config import make_config
 from fastpong.errors import FastpongError, UsageError
 from fastpong.policy import make_policy
 from fastpong.training.checkpoint import save
-from fastpong.training.evaluate import evaluate
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def agent(tmp_path: Path) -> Agent:
     weights = make_policy(config).weights.arrays
     path = tmp_path / "best.npz"
     save(path, {f"policy.{name}": array for name, array in weights.items()}, {"config": dataclasses.asdict(config)})
-    return Agent.load(path, None, 3, True)
+    return load(path, sample=True)
 
 
 def test_a_whole_game_has_a_winner(agent: Agent) -> None:
@@ -38,10 +38,10 @@ def test_a_whole_game_has_a_winner(agent: Agent) -> None:
 
 @pytest.mark.parametrize("sample", [False, True])
 def test_the_game_is_the_first_one_that_eval_plays(agent: Agent, sample: bool) -> None:
-    agent = dataclasses.replace(agent, sample=sample)
-    match = Match(agent)
+    agent.sample = sample
+    match = Match(agent, 3)
     assert len(list(match.pictures())) == match.steps - 1
-    result = evaluate(agent.config, agent.weights, 3, agent.seed, workers=2, greedy=not sample)
+    result = evaluate(agent, 3, seed=3, workers=2)
     assert match.score[0] - match.score[1] == result.scores[0]
 
 
@@ -132,4 +132,4 @@ def test_wrong_usage(agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(UsageError, match="there is no folder"):
         play(agent, out=tmp_path / "no" / "x.gif")
     with pytest.raises(FastpongError, match="there is no checkpoint"):
-        Agent.load(tmp_path / "missing.npz", None, 0, False)
+        load(tmp_path / "missing.npz")

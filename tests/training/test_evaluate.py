@@ -44,13 +44,13 @@ def test_a_game_is_scored_to_its_last_point() -> None:
 
 def test_the_confidence_interval() -> None:
     scores = np.random.default_rng(0).integers(10, 22, 400).tolist()
-    result = summarise(scores, 100)
+    result = summarise(scores, [100] * 400)
     half = 1.96 * np.std(scores, ddof=1) / 20  # of many games it is the normal one
     assert result.mean == np.mean(scores) and result.wins == 400
     assert result.ci95_low == pytest.approx(result.mean - half, abs=0.03)
     assert result.ci95_high == pytest.approx(result.mean + half, abs=0.03)
-    assert summarise([21, 21, 20], 1).ci95_high == 21  # none is beyond what a game can bring
-    assert summarise([21, 19, 20, -3], 100).wins == 3 and summarise([5], 1).ci95_low is None
+    assert summarise([21, 21, 20], [1, 1, 1]).ci95_high == 21  # none is beyond what a game can bring
+    assert summarise([21, 19, 20, -3], [9] * 4).wins == 3 and summarise([5], [1]).ci95_low is None
     assert set(result.summary()) == {"games", "mean", "ci95_low", "ci95_high", "wins", "steps"}
 
 

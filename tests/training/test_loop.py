@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastpong.config import read_toml
+from fastpong.config_sources import read_toml
 from fastpong.errors import DivergedError
 from fastpong.training.checkpoint import CheckpointError, load, save
 from fastpong.training.loop import Limits, train, versions

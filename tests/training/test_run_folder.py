@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from fastpong import __version__
-from fastpong.config import Config, changed, make_config, read_toml
+from fastpong.config import Config, changed, make_config
+from fastpong.config_sources import read_toml
 from fastpong.errors import UsageError
 from fastpong.policy import make_policy
 from fastpong.training.checkpoint import CheckpointError, load, save

@@ -1,0 +1,166 @@
+"""fastpong from Python: what the package's own names stand for."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from fastpong import __version__, config
+from fastpong.agent import Agent, load
+from fastpong.config import PRESETS, Config
+from fastpong.errors import UsageError
+from fastpong.training.evaluate import Evaluation, choose_best
+from fastpong.training.evaluate import evaluate as evaluate_weights
+from fastpong.training.events import Callback, Watched
+from fastpong.training.loop import Limits, Result
+from fastpong.training.progress import KINDS, Progress, make_progress
+from fastpong.training.run_folder import RunFolder, read_metrics
+from fastpong.training.session import Request, hold
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has ended, or stopped for a while.
+
+    Attributes
+    ----------
+    path : Path
+        Its folder: settings, metrics, checkpoints, weights.
+    reason : str
+        Why it stopped: ``target``, ``steps``, ``minutes``, ``callback`` or ``interrupted``.
+    last : dict
+        The last line of its metrics, see `fastpong.training.metrics`.
+    evaluation : dict, optional
+        How its best weights played at the end, with ``mean``, ``ci95_low``, ``ci95_high``, ``games`` and ``steps``.
+    """
+
+    path: Path
+    reason: str
+    last: dict[str, Any]
+    evaluation: dict[str, Any] | None
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """All lines of ``metrics.jsonl``."""
+        return read_metrics(RunFolder(self.path).metrics)
+
+    @property
+    def best(self) -> Agent:
+        """The agent with the best weights."""
+        return load(self.path)
+
+    def resume(self, **options: Any) -> "Run":
+        """Go on, bit for bit as if it had not stopped; options are those of `train`, limits above all."""
+        return train(run=self.path, resume=True, **options)
+
+
+def train(
+    preset: str | None = None, *, envs: int | None = None, seed: int | None = None, sticky: float | None = None,
+    steps: int | None = None, minutes: float | None = None, target: float | None = None,
+    run: "Path | str | None" = None, resume: bool = False, workers: int | None = None, progress: str | None = None,
+    callback: Callback | None = None, **settings: Any,
+) -> Run:  # fmt: skip
+    """Train an agent in a run folder, as ``fastpong train`` does, and return the run.
+
+        run = fastpong.train(envs=64, minutes=10)
+        fastpong.evaluate(run.best)
+
+    Parameters
+    ----------
+    preset, envs, seed, sticky, target
+        See `presets` and `settings`; `sticky` is ``repeat_action_probability``.
+    steps, minutes
+        Stop at so many steps over all envs, or after so many minutes.
+    run : path, optional
+        The run folder; by default a new one in ``runs/``.
+    resume : bool
+        Go on with `run`, or with the latest run.
+    workers : int, optional
+        Env subprocesses, one per usable core by default; they change nothing but the speed.
+    progress : str, optional
+        ``live``, ``lines`` or ``none``; by default live in a terminal or a notebook.
+    callback : callable, optional
+        Is given each `fastpong.training.events.Event`: metrics, updates, finished games and checkpoints.
+        ``event.stop()`` ends the run. An exception ends it, too, with a checkpoint, and is raised here.
+    settings
+        Any other setting by name.
+
+    Raises
+    ------
+    UsageError
+        For an impossible setting; nothing has begun then.
+    FastpongError
+        When training fails. The last checkpoint is intact.
+    """
+    if progress is not None and progress not in KINDS:
+        raise UsageError(f"progress is one of {', '.join(KINDS)}, not {progress!r}")
+    named = {
+        "preset": preset, "num_envs": envs, "seed": seed, "repeat_action_probability": sticky, "target_score": target,
+    }  # fmt: skip
+    changes = {**settings, **{name: value for name, value in named.items() if value is not None}}
+    watched = Watched(Progress(), [callback] if callback else [])
+
+    def show(config: Config, folder: RunFolder, past: list[dict[str, Any]]) -> Progress:
+        title = f"fastpong {__version__} · preset {config.preset} · run {folder.path}"
+        watched.display = make_progress(progress, title, past, config.preset)
+        return watched
+
+    def report(config: Config, folder: RunFolder, result: Result) -> dict[str, Any] | None:
+        if watched.failure:
+            raise watched.failure
+        interrupted = result.reason == "interrupted" or not result.changed
+        return None if interrupted else choose_best(config, folder, workers, watched.note)
+
+    request = Request(
+        changes, None if run is None else Path(run), resume, workers, limits=Limits(steps, minutes), command="Python"
+    )
+    outcome = hold(request, show, report)
+    return Run(outcome.folder.path, outcome.result.reason, outcome.result.metrics, outcome.report)
+
+
+def evaluate(
+    agent: "Agent | Path | str | None" = None, games: int = 100, *, seed: int = 0, workers: int | None = None,
+    tell: Callable[[int], object] = lambda done: None,
+) -> Evaluation:  # fmt: skip
+    """Let an agent play whole games: mean score with a 95 % confidence interval, games won, scores and lengths.
+
+        fastpong.evaluate(games=20).mean
+
+    `agent` is what `load` returns or takes. `seed` keys the games, never those of training; ``fastpong eval`` plays the
+    same ones. `tell` is given the number of finished games. Raises `UsageError` or `EnvError`.
+    """
+    if games < 1:
+        raise UsageError(f"games must be 1 or more, not {games}")
+    if seed < 0:
+        raise UsageError(f"seed must be 0 or more, not {seed}")
+    agent = agent if isinstance(agent, Agent) else load(agent)
+    return evaluate_weights(agent.config, agent.weights, games, seed, workers, greedy=not agent.sample, tell=tell)
+
+
+class Setting(NamedTuple):
+    """What can be set: its default, what it may be, what it means, and its group."""
+
+    default: config.Value
+    allowed: str
+    help: str
+    group: str
+
+
+def settings() -> dict[str, Setting]:
+    """Return all settings by name.
+
+    fastpong.settings()["gamma"].default
+    """
+    table = {}
+    for name, one in config.settings().items():
+        facts = one.metadata
+        table[name] = Setting(cast(config.Value, one.default), config.allowed(name), facts["help"], facts["group"])
+    return table
+
+
+def presets() -> dict[str, dict[str, config.Value]]:
+    """Return what each preset changes in the defaults.
+
+    fastpong.presets()["karpathy"]
+    """
+    return {name: dict(changes) for name, changes in PRESETS.items()}

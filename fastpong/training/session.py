@@ -1,0 +1,129 @@
+"""One session of a run, from its settings to its result: alone, with MPI ranks, or with Ray actors."""
+
+import contextlib
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast
+
+from fastpong.config import Config
+from fastpong.envs.division import check_workers
+from fastpong.errors import DivergedError, FastpongError, LostError, RanksError, UsageError, explain
+from fastpong.parallel.comm import Communicator, env_range
+from fastpong.parallel.mpi import connect
+from fastpong.parallel.ray import Cluster, Placing
+from fastpong.training.checkpoint import NoCheckpointError
+from fastpong.training.loop import Limits, Result, train, versions
+from fastpong.training.progress import Progress
+from fastpong.training.remote import RayActor
+from fastpong.training.run_folder import RunFolder, new_run, parse_metrics, resumed_run
+
+T = TypeVar("T")
+
+
+@dataclass
+class Request:
+    """What a session is asked for: `changes` to the settings of a new run, or of the one that goes on.
+
+    `folder` is that of the run, None: a new one in ``runs/``, or the one that was begun last. `placing` asks for Ray
+    actors, `mpi` looks for ranks. `command` is written into ``config.toml``.
+    """
+
+    changes: Mapping[str, object]
+    folder: Path | None = None
+    resume: bool = False
+    workers: int | None = None
+    mpi: bool = True
+    placing: Placing | None = None
+    limits: Limits = field(default_factory=Limits)
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[T]):
+    """How a session ended; `report` is what rank 0 made of it, None on the others."""
+
+    config: Config
+    folder: RunFolder
+    result: Result
+    report: T | None
+
+
+def hold(
+    request: Request,
+    show: Callable[[Config, RunFolder, list[dict[str, Any]]], Progress],
+    report: Callable[[Config, RunFolder, Result], T],
+) -> Outcome[T]:
+    """Train as requested. On rank 0 `show` makes the display, from the metrics so far; `report` comes at the end.
+
+    Raises what `fastpong.training.loop.train` does; several ranks end together.
+    """
+    comm = connect(request.mpi)
+    config, folder = _on_root(comm, lambda: _prepare(request, comm))
+    placing = request.placing
+    if placing and (comm.size > 1 or request.workers):
+        instead = "--workers" if request.workers else "mpiexec"
+        raise UsageError(f"with --ray the actors step the envs: leave out {instead}")
+    told = None
+    try:
+        with Cluster(RayActor, placing, config.num_envs) if placing else contextlib.nullcontext() as cluster:
+            _on_root(comm, lambda: None if request.resume else folder.create(config, _about(request)))
+            past = parse_metrics(folder.metrics)[0] if request.resume and folder.metrics.exists() else []
+            progress = show(config, folder, past) if comm.rank == 0 else Progress()
+            try:
+                result = train(
+                    config, folder, progress, comm=comm, workers=request.workers, cluster=cluster,
+                    resume=request.resume, limits=request.limits,
+                )  # fmt: skip
+            except FastpongError as error:
+                raise _with_hint(error, folder) from error.__cause__
+            finally:
+                progress.close()
+        if comm.rank == 0:
+            told = report(config, folder, result)
+        comm.barrier()
+    except BaseException as error:
+        if comm.size > 1:  # the others wait for this rank: end them too
+            if isinstance(error, UsageError | RanksError | DivergedError | LostError) and comm.rank:
+                time.sleep(5.0)  # every rank has the same error: rank 0 tells it
+            if "--debug" in sys.argv:
+                traceback.print_exc()
+            comm.abort(explain(error, f"rank {comm.rank}: "))
+        raise
+    return Outcome(config, folder, result, told)
+
+
+def _prepare(request: Request, comm: Communicator) -> tuple[Config, RunFolder]:
+    config, folder = (resumed_run if request.resume else new_run)(request.folder, request.changes)
+    if config.num_envs < comm.size:
+        raise UsageError(f"{comm.size} ranks have too little to do with {config.num_envs} envs: use fewer ranks")
+    check_workers(len(env_range(config.num_envs, 0, comm.size)), request.workers, comm.local_size)
+    return config, folder
+
+
+def _about(request: Request) -> dict[str, str | int]:
+    return {"command": request.command, **versions()}
+
+
+def _with_hint(error: FastpongError, folder: RunFolder) -> FastpongError:
+    """Return the error; if the run can go on, it says how."""
+    if isinstance(error, UsageError | DivergedError | NoCheckpointError) or not folder.checkpoints():
+        return error
+    return type(error)(f"{error}; go on with: fastpong train --run {folder.path} --resume")
+
+
+def _on_root(comm: Communicator, work: Callable[[], T]) -> T:
+    """Let rank 0 do something, and give its result, or its error, to all ranks."""
+    outcome: T | FastpongError | None = None
+    if comm.rank == 0:
+        try:
+            outcome = work()
+        except FastpongError as error:
+            outcome = error
+    outcome = comm.broadcast(outcome)
+    if isinstance(outcome, FastpongError):
+        raise outcome
+    return cast(T, outcome)
