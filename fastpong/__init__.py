@@ -39,7 +39,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     for module, names in _HOMES.items():
         if name in names:
-            return getattr(import_module(f"fastpong.{module}"), name)
+            value = globals()[name] = getattr(import_module(f"fastpong.{module}"), name)
+            return value
     raise AttributeError(f"module 'fastpong' has no attribute {name!r}")
 
 

@@ -25,13 +25,15 @@ class Agent:
 
     One agent plays any number of games side by side; the first call after `reset` says how many. It learns nothing.
 
-        agent = fastpong.load()
-        screens, _ = envs.reset()
-        while True:
-            screens, _, terminated, truncated, _ = envs.step(agent.act(screens))
-            agent.reset(terminated | truncated)
-
-    With ``AutoresetMode.NEXT_STEP`` the screen that begins the next game comes a step after the end of one: reset then.
+    >>> agent = fastpong.load()
+    >>> envs = gymnasium.make_vec("fastpong/Pong-v0", num_envs=3, autoreset_mode="SameStep")
+    >>> screens, _ = envs.reset(seed=0)
+    >>> for _ in range(5):
+    ...     screens, _, terminated, truncated, _ = envs.step(agent.act(screens))
+    ...     agent.reset(terminated | truncated)
+    >>> agent.probabilities(screens).shape, agent.value(screens).shape
+    ((3, 3), (3,))
+    >>> envs.close()
 
     Attributes
     ----------
@@ -143,11 +145,14 @@ class Agent:
         known = np.arange(1, self._frames) <= self._ages[:, None]
         return np.concatenate([courts[:, None], self._images & known[:, :, None, None]], 1)
 
-    def inputs(self, courts: Bool) -> tuple[F32, F32]:
-        """Return what the network gets for what the policy sees, bool (n, rows, columns), of each game.
+    def inputs(self, screens: npt.NDArray[Any]) -> tuple[F32, F32]:
+        """Return what the network gets for these screens; nothing is remembered.
 
         That is the ``images`` and ``side`` of `fastpong.dense.outputs`, or ``changes`` (n, 6400) and nothing.
         """
+        return self._inputs(self._courts(screens)[0])
+
+    def _inputs(self, courts: Bool) -> tuple[F32, F32]:
         images = self._stacked(courts).astype(np.float32)
         if self._is_mlp:
             changes = (images[:, 0] - images[:, 1]) * (self._ages > 0)[:, None, None]
@@ -161,7 +166,7 @@ class Agent:
 
     def _outputs(self, courts: Bool) -> tuple[F32, F32 | None]:
         """Return the logits (n, actions), and the values (n,)."""
-        first, second = self.inputs(courts)
+        first, second = self._inputs(courts)
         if self._is_mlp:
             return dense.mlp_logits(self.weights, first), None
         return dense.outputs(self.weights, first, second)
@@ -176,6 +181,9 @@ def load(
     actions: int = 6,
 ) -> Agent:  # fmt: skip
     """Load an agent from a checkpoint, a ``best.npz`` or a run folder; by default the one that ships with the package.
+
+    >>> fastpong.load().config.preset
+    'fast'
 
     `sticky` is the probability at each frame that an action is repeated in games that `fastpong.evaluate` plays, by
     default that of training. With `sample` it samples its actions, from `seed`. `actions` is the set in whose numbers

@@ -22,6 +22,10 @@ from fastpong.training.session import Request, hold
 class Run:
     """A run that has ended, or stopped for a while.
 
+    >>> run = fastpong.train("karpathy", envs=2, steps=100, progress="none", eval_games=0)
+    >>> run.resume(steps=200, progress="none").last["steps"]
+    200
+
     Attributes
     ----------
     path : Path
@@ -62,8 +66,9 @@ def train(
 ) -> Run:  # fmt: skip
     """Train an agent in a run folder, as ``fastpong train`` does, and return the run.
 
-        run = fastpong.train(envs=64, minutes=10)
-        fastpong.evaluate(run.best)
+    >>> run = fastpong.train("karpathy", envs=2, steps=100, progress="none", eval_games=0)
+    >>> run.reason, run.last["steps"]
+    ('steps', 100)
 
     Parameters
     ----------
@@ -124,7 +129,8 @@ def evaluate(
 ) -> Evaluation:  # fmt: skip
     """Let an agent play whole games: mean score with a 95 % confidence interval, games won, scores and lengths.
 
-        fastpong.evaluate(games=20).mean
+    >>> fastpong.evaluate(games=1).wins
+    1
 
     `agent` is what `load` returns or takes. `seed` keys the games, never those of training; ``fastpong eval`` plays the
     same ones. `tell` is given the number of finished games. Raises `UsageError` or `EnvError`.
@@ -138,7 +144,11 @@ def evaluate(
 
 
 class Setting(NamedTuple):
-    """What can be set: its default, what it may be, what it means, and its group."""
+    """What can be set: its default, what it may be, what it means, and its group.
+
+    >>> fastpong.settings()["num_envs"].allowed
+    '1 … 65_536'
+    """
 
     default: config.Value
     allowed: str
@@ -149,7 +159,8 @@ class Setting(NamedTuple):
 def settings() -> dict[str, Setting]:
     """Return all settings by name.
 
-    fastpong.settings()["gamma"].default
+    >>> fastpong.settings()["gamma"].default
+    0.985
     """
     table = {}
     for name, one in config.settings().items():
@@ -161,6 +172,7 @@ def settings() -> dict[str, Setting]:
 def presets() -> dict[str, dict[str, config.Value]]:
     """Return what each preset changes in the defaults.
 
-    fastpong.presets()["karpathy"]
+    >>> fastpong.presets()["karpathy"]["hidden_units"]
+    200
     """
     return {name: dict(changes) for name, changes in PRESETS.items()}

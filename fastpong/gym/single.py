@@ -14,7 +14,13 @@ from fastpong.pong import ACTION_SETS, ACTIONS, WINNING
 
 
 class PongEnv(gymnasium.Env[Array, np.int64]):
-    """``gymnasium.make("fastpong/Pong-v0")``: one game; options and errors are those of `PongVectorEnv`."""
+    """``gymnasium.make("fastpong/Pong-v0")``: one game; options and errors are those of `PongVectorEnv`.
+
+    >>> env = gymnasium.make("fastpong/Pong-v0", obs="court")
+    >>> court, _ = env.reset(seed=0)
+    >>> court.shape
+    (160, 80)
+    """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 15}
 

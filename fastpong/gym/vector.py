@@ -23,6 +23,13 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
     own envs). With ``SAME_STEP`` the step that ends a game returns the first observation of the next one, and the last
     of the game is in ``info["final_obs"]``, the rest of its info in ``info["final_info"]``.
 
+    >>> envs = gymnasium.make_vec("fastpong/Pong-v0", num_envs=4, obs="stack84")
+    >>> images, _ = envs.reset(seed=0)
+    >>> images, rewards, terminated, truncated, info = envs.step(envs.action_space.sample())
+    >>> images.shape, rewards.shape
+    ((4, 4, 84, 84), (4,))
+    >>> envs.close()
+
     Parameters
     ----------
     num_envs : int

@@ -33,6 +33,10 @@ class Evaluation:
     """How an agent played whole games: the mean score with a 95 % confidence interval (None for one game), games won.
 
     `steps` are those of all games; `scores` and `lengths`, in steps, those of each, in the order of envs.
+
+    >>> result = fastpong.evaluate(games=1)
+    >>> result.mean == result.scores[0] and result.steps == result.lengths[0]
+    True
     """
 
     games: int

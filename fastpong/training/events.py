@@ -18,6 +18,12 @@ class Event:
     `data` holds, by `kind`: for ``metrics`` a line of ``metrics.jsonl``, see `fastpong.training.metrics`; for
     ``update`` what the learner says of it; for ``game`` the ``env``, the ``score`` and the ``length`` in steps; for
     ``checkpoint`` its ``path``. `steps` are those of the run so far, over all envs.
+
+    >>> kinds = set()
+    >>> tiny = {"envs": 2, "steps": 100, "eval_games": 0, "progress": "none"}
+    >>> run = fastpong.train("karpathy", **tiny, callback=lambda event: kinds.add(event.kind))
+    >>> sorted(kinds)
+    ['checkpoint', 'metrics']
     """
 
     kind: Kind

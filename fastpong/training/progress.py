@@ -4,6 +4,7 @@ Training does not depend on a reader: where nobody reads any more, nothing more 
 """
 
 import contextlib
+import html
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -62,14 +63,16 @@ KINDS = ("live", "lines", "none")
 
 
 def make_progress(kind: str | None, title: str, past: Sequence[Mapping[str, Any]] = (), preset: str = "") -> Progress:
-    """Return a display of one of `KINDS`; None: live in a terminal that can redraw, else lines.
+    """Return a display of one of `KINDS`; None: live in a notebook or a terminal that can redraw, else lines.
 
     `past` holds the metrics of a resumed run. Lines of `preset` ``karpathy`` have those of its program among them.
     """
+    in_notebook = "ipykernel" in sys.modules
     if kind is None:
-        kind = "live" if sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb" else "lines"
+        terminal = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+        kind = "live" if terminal or in_notebook else "lines"
     if kind == "live":
-        return LiveProgress(Console(stderr=True), title, past)
+        return NotebookProgress(title, past) if in_notebook else LiveProgress(Console(stderr=True), title, past)
     if kind == "none":
         return Progress()
     return KarpathyProgress(title) if preset == "karpathy" else PlainProgress(title)
@@ -196,6 +199,33 @@ class LiveProgress(Progress):
         if self._note:
             parts.append(Text(self._note, style="yellow"))
         return Panel(Group(*parts), title=self._title, title_align="left", width=width + 4)
+
+
+class NotebookProgress(Progress):
+    """The learning curve below a notebook's cell, drawn anew with each line of metrics."""
+
+    def __init__(self, title: str, past: Sequence[Mapping[str, Any]] = ()):
+        from IPython.display import HTML, display
+
+        self._html, self._title, self._lines, self._note = HTML, title, list(past), ""
+        self._handle: Any = display(self._draw(), display_id=True)
+
+    def note(self, text: str) -> None:
+        """Show a remark under the curve until the next one."""
+        self._note = text
+        self._handle.update(self._draw())
+
+    def metrics(self, line: Mapping[str, Any]) -> None:
+        """Add a point to the curve."""
+        self._lines.append(line)
+        self.note("")
+
+    def _draw(self) -> Any:
+        rows = [self._title]
+        if self._lines:
+            rows.append(describe(*reversed(self._lines[-2:])))
+            rows += curve([(line["steps"], line["score"]) for line in self._lines if line["score"] is not None], 96, 10)
+        return self._html(f"<pre>{html.escape(chr(10).join([*rows, self._note]))}</pre>")
 
 
 def curve(points: Sequence[tuple[float, float]], width: int, height: int) -> list[str]:

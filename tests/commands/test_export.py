@@ -31,8 +31,7 @@ def test_onnx_computes_what_the_agent_does(shipped: Agent, tmp_path: Path, golde
     shipped.reset()
     for screen in screens:
         shipped.act(screen)
-    courts, _ = shipped._courts(screens[-1])
-    images, side = shipped.inputs(courts)
+    images, side = shipped.inputs(screens[-1])
     logits, probabilities, value = model.run(["logits", "probabilities", "value"], {"images": images, "side": side})
     assert json.loads(model.get_modelmeta().custom_metadata_map["config"])["hidden_units"] == 320
     np.testing.assert_allclose(probabilities, dense.softmax(logits), atol=1e-6)

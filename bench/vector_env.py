@@ -1,0 +1,136 @@
+"""Steps per second of vector envs at the same observation: fastpong's, ale-py's, EnvPool's and gymnasium's own.
+
+    python -m bench.vector_env [--envs 8 64 256] [--seconds 2] [--rounds 5] [--json]
+
+All in turns within a round, random actions, sticky 0.25, one worker or thread per core; shares are the medians of the
+ratios to the limit, bare emulators without observations, within a round. ``stack84`` is a stack of four grey 84×84
+images with maximum over two frames, ``screen`` a single whole screen: palette indices of fastpong, grey of the others
+where they have no palette, ``rgb`` in colour. EnvPool has no native screens in grey, and stands where it can. A step in
+which a game only begins anew is not counted.
+"""
+
+import contextlib
+import functools
+import importlib.util
+import json
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import ale_py
+import gymnasium
+import numpy as np
+from ale_py import AtariVectorEnv
+from gymnasium.vector import AsyncVectorEnv
+from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
+
+from bench.common import in_turns, parser
+from fastpong.commands.speeds import emulator_limit
+from fastpong.config import make_config
+from fastpong.gym import PongVectorEnv
+from fastpong.parallel.machine import usable_cores
+
+KINDS = ("screen", "rgb", "stack84")
+STICKY = 0.25
+
+
+def ours(envs: int, obs: str, copy: bool) -> Any:
+    """Fastpong's."""
+    return PongVectorEnv(envs, obs=obs, copy=copy)
+
+
+def ale_vector(envs: int, obs: str) -> Any:
+    """Return ale-py's own, in threads."""
+    size = (84, 84) if obs == "stack84" else (210, 160)
+    return AtariVectorEnv(
+        "pong", envs, img_height=size[0], img_width=size[1], grayscale=obs != "rgb", maxpool=obs == "stack84",
+        stack_num=4 if obs == "stack84" else 1, noop_max=0, use_fire_reset=False, repeat_action_probability=STICKY,
+        num_threads=usable_cores(),
+    )  # fmt: skip
+
+
+def envpool(envs: int, obs: str) -> Any:
+    """Return EnvPool's, in threads; it has no more than one row and column less than a whole screen."""
+    from envpool import make_gymnasium
+
+    size = (84, 84) if obs == "stack84" else (210, 160)
+    return make_gymnasium(
+        "Pong-v5", num_envs=envs, num_threads=usable_cores(), stack_num=4 if obs == "stack84" else 1, noop_max=1,
+        img_height=size[0], img_width=size[1], gray_scale=obs != "rgb", repeat_action_probability=STICKY,
+    )  # fmt: skip
+
+
+def _one(obs: str) -> Any:
+    gymnasium.register_envs(ale_py)
+    if obs != "stack84":
+        kind = "rgb" if obs == "rgb" else "grayscale"
+        return gymnasium.make("ALE/Pong-v5", obs_type=kind, repeat_action_probability=STICKY)
+    env = gymnasium.make("ALE/Pong-v5", frameskip=1, repeat_action_probability=STICKY)
+    return FrameStackObservation(AtariPreprocessing(env, noop_max=0), 4)
+
+
+def stock(envs: int, obs: str) -> Any:
+    """Return gymnasium's, a process for each env."""
+    return AsyncVectorEnv([functools.partial(_one, obs)] * envs)
+
+
+def speed(env: Any, envs: int) -> Callable[[float], float]:
+    """Return a function that steps an env for some seconds, and returns its steps per second."""
+    env.reset()
+    rng = np.random.default_rng(0)
+
+    def measure(seconds: float) -> float:
+        steps, start = 0, time.perf_counter()
+        while time.perf_counter() < start + seconds:
+            _, _, terminated, truncated, _ = env.step(rng.integers(2, 4, envs))
+            steps += envs - int(np.sum(terminated | truncated))
+        return steps / (time.perf_counter() - start)
+
+    return measure
+
+
+def compare(envs: int, obs: str, seconds: float, rounds: int) -> dict[str, Any]:
+    """Measure all of them in turns; return steps/s and shares of the limit."""
+    makers: dict[str, Callable[[], Any]] = {
+        "fastpong": lambda: ours(envs, obs, True), "fastpong, copy=False": lambda: ours(envs, obs, False),
+        "ale-py": lambda: ale_vector(envs, obs), "gymnasium": lambda: stock(envs, obs),
+    }  # fmt: skip
+    if importlib.util.find_spec("envpool"):
+        makers["EnvPool"] = lambda: envpool(envs, obs)
+    with contextlib.ExitStack() as stack:
+        limit = emulator_limit(stack, make_config("fast", {"num_envs": envs}))
+        measures = {"limit": functools.partial(limit, seconds)}
+        for name, make in makers.items():
+            env = make()
+            stack.callback(env.close)
+            measures[name] = functools.partial(speed(env, envs), seconds)
+        values = in_turns(measures, rounds)
+    shares = {
+        name: statistics.median(a / b for a, b in zip(taken, values["limit"], strict=True))
+        for name, taken in values.items()
+    }
+    speeds = {name: round(statistics.median(taken)) for name, taken in values.items()}
+    return {"envs": envs, "obs": obs, "steps_per_s": speeds, "share": {k: round(v, 3) for k, v in shares.items()}}
+
+
+def main() -> None:
+    """Print a row for each kind of observation and number of envs."""
+    options = parser(__doc__)
+    options.add_argument("--envs", type=int, nargs="+", default=[8, 64, 256])
+    options.add_argument("--obs", nargs="+", choices=KINDS, default=KINDS)
+    options.add_argument("--seconds", type=float, default=2.0)
+    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--json", action="store_true")
+    arguments = options.parse_args()
+    for obs in arguments.obs:
+        for envs in arguments.envs:
+            row = compare(envs, obs, arguments.seconds, arguments.rounds)
+            text = ", ".join(
+                f"{name} {row['steps_per_s'][name]:,} ({share:.2f})" for name, share in row["share"].items()
+            )
+            print(json.dumps(row) if arguments.json else f"{obs}, {envs} envs: {text}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""The examples in docstrings and in docs/python.md, run as they stand or shorter."""
+
+import doctest
+import re
+import runpy
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import gymnasium
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+import fastpong
+import fastpong.gym
+
+ROOT = Path(__file__).parent.parent
+SHORTER = {"envs=64": "envs=4", "minutes=10": 'steps=200, progress="none", eval_games=0', "games=20": "games=1"} | {
+    "minutes=5": 'steps=400, progress="none"', "while not over:": "for _ in range(20):",
+}  # fmt: skip
+MODULES = ("agent", "api", "gym.vector", "gym.single", "training.events", "training.evaluate")
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_public_names(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    globs = {"fastpong": fastpong, "gymnasium": gymnasium}
+    failed, tried = doctest.testmod(import_module(f"fastpong.{name}"), extraglobs=globs)
+    assert tried and not failed
+
+
+def test_every_public_name_has_an_example() -> None:
+    for name in fastpong.__all__:
+        thing = getattr(fastpong, name)
+        assert issubclass(thing, Exception) if name.endswith("Error") else ">>>" in thing.__doc__, name
+
+
+def blocks() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("number", range(len(blocks())))
+def test_the_examples_of_the_page(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = blocks()[number]
+    for long, short in SHORTER.items():
+        text = text.replace(long, short)
+    (tmp_path / "example.py").write_text(text)
+    runpy.run_path(str(tmp_path / "example.py"))
+
+
+def test_the_numpy_example(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["karpathy.py", "--minutes", "0.01", "--envs", "2", "--steps", "150"])
+    example = runpy.run_path(str(ROOT / "examples/karpathy.py"))
+    example["main"]()
+    assert "300 steps" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("env", ["fastpong", "ale"])
+@pytest.mark.parametrize("name", ["ppo_torch", "sb3_ppo"])
+def test_the_examples_that_need_pytorch(name: str, env: str) -> None:
+    """Only where PyTorch is installed: see .ci/torch."""
+    pytest.importorskip("stable_baselines3")
+    script = [str(ROOT / f"examples/{name}.py"), "--env", env, "--envs", "2", "--minutes", "0.15"]
+    done = subprocess.run([sys.executable, *script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "256 steps" in done.stdout
+
+
+def test_the_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINUTES", "0.05")
+    notebook = nbformat.read(ROOT / "docs/pong.ipynb", 4)
+    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    shown = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    assert any("fastpong" in output.get("data", {}).get("text/html", "") for output in shown)  # the growing curve
+    assert sum("image/png" in output.get("data", {}) for output in shown) >= 4
+    assert (tmp_path / "rally.gif").stat().st_size > 10_000
