@@ -8,19 +8,23 @@ import numpy.typing as npt
 
 from fastpong.arrays import I64, U8, Bool
 from fastpong.errors import UsageError
-from fastpong.kernels.drawing import FRAMES, SIDE, draw_courts, draw_differences, stack_greys
+from fastpong.kernels.drawing import FRAMES, SIDE, draw_colours, draw_courts, draw_differences, draw_greys
 from fastpong.kernels.preprocess import PIXELS, as_words
-from fastpong.pong import ACTION_SETS, COLOURS, COURT, SCREEN
+from fastpong.pong import ACTION_SETS, COURT, SCREEN
 
 Array = npt.NDArray[Any]
 
-_COLOURS = np.zeros((256, 3), np.uint8)
-_COLOURS[list(COLOURS)] = list(COLOURS.values())
-
 
 def in_colour(screens: U8) -> U8:
-    """Return screens, uint8 (…, 210, 160) palette indices, as red, green and blue, uint8 (…, 210, 160, 3)."""
-    return _COLOURS[screens]
+    """Return screens, uint8 (n, 210, 160) palette indices, as red, green and blue, uint8 (n, 210, 160, 3)."""
+    images, everyone = np.empty((*screens.shape, 3), np.uint8), np.arange(len(screens))
+    _draw_colours(screens, everyone, everyone, images)
+    return images
+
+
+def _draw_colours(screens: U8, rows: I64, members: I64, images: U8) -> None:
+    flat = images.reshape(*images.shape[:2], -1)
+    draw_colours(as_words(screens), rows, members, flat, flat.view(np.uint64))
 
 
 class Observations:
@@ -36,28 +40,34 @@ class Observations:
     shape: tuple[int, ...] = SCREEN
     low, high, dtype = 0, 255, np.uint8
 
-    def __init__(self, screens: U8, extra: dict[str, U8], rows: I64):
-        self.screens, self.extra, self.rows, self.count = screens, extra, rows, len(rows)
-        self.now: Array = np.zeros((self.count, *self.shape), self.dtype)
+    def __init__(self, screens: U8, extra: dict[str, U8], rows: I64, copy: bool = True):
+        self.screens, self.extra, self.rows, self._copy = screens, extra, rows, copy
+        self.now: Array = np.zeros((len(rows), *self.shape), self.dtype)
+        self.before = self.now
 
     @classmethod
     def space(cls) -> gymnasium.spaces.Box:
         """Return the space of one env."""
         return gymnasium.spaces.Box(cls.low, cls.high, cls.shape, cls.dtype)
 
+    def begin(self) -> None:
+        """Begin a step: what was `now` is then `before`. Every env is to be updated, or written to `now`."""
+        self.before = self.now
+        if self._copy:
+            self.now = np.empty_like(self.before)
+
     def update(self, members: I64, begins: Bool) -> None:
         """Bring those of some envs, int64 (n,), up to date in `now`; `begins` (n,) says where a game begins."""
-        self._draw(self.screens, self.rows[members], members, begins, self.now)
+        self._draw(self.screens, self.rows[members], members, begins, self.before, self.now)
 
     def final(self, env: int) -> Array:
         """Return the last observation of a game that has just ended, before `update`."""
-        member, no = np.array([env]), np.zeros(1, bool)
-        image = self.now.copy()
-        self._draw(self.extra["final_screens"], self.rows[member], member, no, image)
-        last: Array = image[env]
-        return last
+        image = np.empty((1, *self.shape), self.dtype)
+        one, rows = np.zeros(1, np.int64), self.rows[env : env + 1]
+        self._draw(self.extra["final_screens"], rows, one, np.zeros(1, bool), self.before[env : env + 1], image)
+        return image[0]  # type: ignore[no-any-return]
 
-    def _draw(self, screens: U8, rows: I64, members: I64, begins: Bool, images: Array) -> None:
+    def _draw(self, screens: U8, rows: I64, members: I64, begins: Bool, before: Array, images: Array) -> None:
         images[members] = screens[rows]
 
 
@@ -66,8 +76,8 @@ class Colours(Observations):
 
     shape = (*SCREEN, 3)
 
-    def _draw(self, screens: U8, rows: I64, members: I64, begins: Bool, images: Array) -> None:
-        images[members] = in_colour(screens[rows])
+    def _draw(self, screens: U8, rows: I64, members: I64, begins: Bool, before: Array, images: Array) -> None:
+        _draw_colours(screens, rows, members, images)
 
 
 class Courts(Observations):
@@ -75,7 +85,7 @@ class Courts(Observations):
 
     shape, high = COURT, 1
 
-    def _draw(self, screens: U8, rows: I64, members: I64, begins: Bool, images: Array) -> None:
+    def _draw(self, screens: U8, rows: I64, members: I64, begins: Bool, before: Array, images: Array) -> None:
         draw_courts(as_words(screens), rows, members, images)
 
 
@@ -85,11 +95,19 @@ class Differences(Observations):
     shape, low, high = (80, 80), -1, 1
     dtype: Any = np.int8
 
-    def __init__(self, screens: U8, extra: dict[str, U8], rows: I64):
-        super().__init__(screens, extra, rows)
-        self._last = np.zeros((self.count, PIXELS), np.uint8)
+    def __init__(self, screens: U8, extra: dict[str, U8], rows: I64, copy: bool = True):
+        super().__init__(screens, extra, rows, copy)
+        self._last = np.zeros((len(rows), PIXELS), np.uint8)  # images
 
-    def _draw(self, screens: U8, rows: I64, members: I64, begins: Bool, images: Array) -> None:
+    def final(self, env: int) -> Array:
+        """See `Observations`."""
+        image, one = np.empty((1, *self.shape), self.dtype), np.zeros(1, np.int64)
+        last = self._last[env : env + 1].copy()
+        screens = as_words(self.extra["final_screens"])
+        draw_differences(screens, self.rows[env : env + 1], one, np.zeros(1, bool), last, image)
+        return image[0]  # type: ignore[no-any-return]
+
+    def _draw(self, screens: U8, rows: I64, members: I64, begins: Bool, before: Array, images: Array) -> None:
         draw_differences(as_words(screens), rows, members, begins, self._last, images)
 
 
@@ -103,9 +121,12 @@ class Stacks(Observations):
     extras = ("final_screens", "earlier_screens")
     shape = (FRAMES, SIDE, SIDE)
 
-    def _draw(self, screens: U8, rows: I64, members: I64, begins: Bool, images: Array) -> None:
+    def _draw(self, screens: U8, rows: I64, members: I64, begins: Bool, before: Array, images: Array) -> None:
         earlier = self.extra["earlier_screens"] if screens is self.screens else screens
-        stack_greys(as_words(screens), as_words(earlier), rows, members, begins, images)
+        images[members, :-1] = before[members, 1:]
+        draw_greys(as_words(screens), as_words(earlier), rows, members, images)
+        fresh = members[begins]
+        images[fresh, :-1] = images[fresh, -1:]
 
 
 KINDS: dict[str, type[Observations]] = {

@@ -59,8 +59,9 @@ class PongEnv(gymnasium.Env[Array, np.int64]):
         self._emulators.reset(seed=seed)
         self._started, self._playing, self._score = True, True, [0, 0]
         self._shown = self._arrays["screens"][0]
+        self._observations.begin()
         self._observations.update(np.zeros(1, np.int64), np.ones(1, bool))
-        return self._observations.now[0].copy(), {}
+        return self._observations.now[0], {}
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         """Take a step; `action` is an integer."""
@@ -69,6 +70,7 @@ class PongEnv(gymnasium.Env[Array, np.int64]):
             raise UsageError("reset comes before step, at first and after the end of a game")
         if not self.action_space.contains(action):
             raise UsageError(f"an action is 0 … {len(self._choices) - 1}, not {action!r}")
+        self._observations.begin()
         self._emulators.step_group(0, [self._choices[int(action)]])
         reward, ended = int(self._arrays["rewards"][0]), bool(self._arrays["ended"][0])
         self._score[reward < 0] += abs(reward)
@@ -79,7 +81,7 @@ class PongEnv(gymnasium.Env[Array, np.int64]):
             observation = self._observations.final(0)
         else:
             self._observations.update(np.zeros(1, np.int64), np.zeros(1, bool))
-            observation = self._observations.now[0].copy()
+            observation = self._observations.now[0]
         terminated = ended and max(self._score) >= WINNING
         return observation, float(reward), terminated, ended and not terminated, info
 
@@ -88,7 +90,7 @@ class PongEnv(gymnasium.Env[Array, np.int64]):
         self._check_open()
         if self.render_mode is None:
             raise UsageError("render wants an env that was made with render_mode='rgb_array'")
-        return in_colour(self._shown)
+        return in_colour(self._shown[None])[0]  # type: ignore[no-any-return]
 
     def get_action_meanings(self) -> list[str]:
         """Return ALE's names of the actions."""

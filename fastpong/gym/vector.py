@@ -14,6 +14,9 @@ from fastpong.errors import EnvError, UsageError
 from fastpong.gym.observations import KINDS, Array, check_options, in_colour
 from fastpong.pong import ACTION_SETS, ACTIONS, WINNING
 
+GROUPS = 4
+"""While one group of the envs is drawn, the others play; what is left for the end of a step is one group."""
+
 
 class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
     """``gymnasium.make_vec("fastpong/Pong-v0", num_envs=64)``: the rules of ``ALE/Pong-v5``, `num_envs` games.
@@ -86,14 +89,14 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         if mode == AutoresetMode.DISABLED:
             raise UsageError(f"autoreset_mode is 'NextStep' or 'SameStep', not {autoreset_mode!r}")
         self.metadata, self._same_step = {**self.metadata, "autoreset_mode": mode}, mode == AutoresetMode.SAME_STEP
-        self.num_envs, self.render_mode, self._copy, self.closed = num_envs, render_mode, copy, True
+        self.num_envs, self.render_mode, self.closed = num_envs, render_mode, True
         kind = KINDS[obs]
         self._envs = VectorEnv(
             num_envs, workers, frame_skip=frame_skip, repeat_action_probability=repeat_action_probability,
-            num_actions=len(ACTIONS), extras=kind.extras,
+            num_actions=len(ACTIONS), groups=GROUPS, extras=kind.extras,
         )  # fmt: skip
         self.closed = False
-        self._observations = kind(self._envs.screens, self._envs.extra, self._envs.rows)
+        self._observations = kind(self._envs.screens, self._envs.extra, self._envs.rows, copy)
         self._choices = np.array(ACTION_SETS[actions], np.uint8)
         self.single_observation_space, self.observation_space = kind.space(), batch_space(kind.space(), num_envs)
         self.single_action_space = gymnasium.spaces.Discrete(actions)
@@ -120,8 +123,9 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         self._envs.reset(seed=seed)
         self._scores[:], self._steps[:], self._over[:] = 0, 0, False
         everyone = np.arange(self.num_envs)
+        self._observations.begin()
         self._observations.update(everyone, np.ones(self.num_envs, bool))
-        return self._current(), {}
+        return self._observations.now, {}
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
         """Step all games; `actions` is integer (num_envs,).
@@ -135,6 +139,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         choices = self._checked(actions)
         choices[self._over] = STAY
         envs, seen = self._envs, self._observations
+        seen.begin()
         with envs.rotation:
             for group, members in enumerate(envs.groups):
                 envs.send(group, choices[members])
@@ -162,7 +167,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
             infos = self._add_info(infos, {"final_info": facts} if self._same_step else facts, env)
         self._scores[:, ended], self._steps[ended] = 0, 0
         self._over = np.zeros(self.num_envs, bool) if self._same_step else ended
-        return self._current(), rewards, terminated, ended & ~terminated, infos
+        return seen.now, rewards, terminated, ended & ~terminated, infos
 
     def render(self) -> tuple[U8, ...]:
         """Return the screens of all games, each uint8 (210, 160, 3), if the render mode is ``rgb_array``."""
@@ -190,10 +195,6 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
             raise UsageError(f"an action is 0 … {len(self._choices) - 1}, not {array.min()} … {array.max()}")
         choices: U8 = self._choices[array]
         return choices
-
-    def _current(self) -> Array:
-        now = self._observations.now
-        return now.copy() if self._copy else now
 
     def _check_open(self) -> None:
         if self.closed:

@@ -35,6 +35,11 @@ def test_colours_and_greys_are_ales(film: dict[str, U8]) -> None:
     table = np.zeros((256, 3), np.uint8)
     table[list(COLOURS)] = list(COLOURS.values())
     np.testing.assert_array_equal(table[film["screens"]], film["colours"])
+    images, some = np.zeros((len(film["screens"]), 210, 160, 3), np.uint8), np.arange(0, 80, 9)
+    flat = images.reshape(-1, 210, 480)
+    drawing.draw_colours(as_words(film["screens"]), some, some, flat, flat.view(np.uint64))
+    np.testing.assert_array_equal(images[some], film["colours"][some])
+    assert not images[1].any()
     np.testing.assert_array_equal(drawing._GREYS[film["screens"]], film["greys"])
 
 
@@ -63,12 +68,9 @@ def test_shrinking_takes_means_of_the_brighter_screen(film: dict[str, U8]) -> No
         assert np.abs(image - ref).max() <= 0.5 + 1e-4  # rounded
 
 
-def test_stacks_shift_and_begin_with_their_first_image(film: dict[str, U8]) -> None:
-    words, stacks, env = as_words(film["screens"]), np.zeros((2, 4, 84, 84), np.uint8), np.ones(1, np.int64)
-    for t, begins in ((0, True), (1, False), (2, False)):
-        drawing.stack_greys(words, words, np.array([t]), env, np.array([begins]), stacks)
-    images = np.zeros((3, 84, 84), np.uint8)
-    for t in range(3):
-        drawing.shrink(words[t], words[t], images[t])
-    np.testing.assert_array_equal(stacks[1], images[[0, 0, 1, 2]])
-    assert not stacks[0].any()
+def test_the_newest_image_of_a_stack(film: dict[str, U8]) -> None:
+    words, stacks, image = as_words(film["screens"]), np.zeros((3, 4, 84, 84), np.uint8), np.zeros((84, 84), np.uint8)
+    drawing.draw_greys(words, words[1:], np.array([4, 5]), np.array([2, 0]), stacks)
+    drawing.shrink(words[4], words[5], image)
+    np.testing.assert_array_equal(stacks[2, 3], image)
+    assert not stacks[:, :3].any() and not stacks[1].any()
