@@ -103,6 +103,8 @@ class Arm:
         arrays, about = load(next(self.folder(seed, "before-late").iterdir()))
         earlier = about["config"]
         config = changed(RunFolder(self.folder(seed, "control")).config(), parse_assignments(self.settings))
+        if not config.critic_replay_batches:
+            arrays = {name: array for name, array in arrays.items() if not name.startswith("learner.critic")}
         folder = RunFolder(self.folder(seed))
         folder.create(config, {"command": f"a branch at {about['steps']} steps of seed {earlier['seed']}"})
         folder.save_checkpoint(about["steps"], arrays, {**about, "config": asdict(config)})

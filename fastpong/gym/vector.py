@@ -14,8 +14,9 @@ from fastpong.errors import EnvError, UsageError
 from fastpong.gym.observations import KINDS, Array, check_options, in_colour
 from fastpong.pong import ACTION_SETS, ACTIONS, WINNING
 
-GROUPS = 4
-"""While one group of the envs is drawn, the others play; what is left for the end of a step is one group."""
+MAX_GROUPS, GROUP = 4, 16
+"""While one group of the envs is drawn, the others play, so that one is left for the end of a step; and how many envs
+make a group worth its messages."""
 
 
 class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
@@ -93,7 +94,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         kind = KINDS[obs]
         self._envs = VectorEnv(
             num_envs, workers, frame_skip=frame_skip, repeat_action_probability=repeat_action_probability,
-            num_actions=len(ACTIONS), groups=GROUPS, extras=kind.extras,
+            num_actions=len(ACTIONS), groups=min(MAX_GROUPS, max(1, num_envs // GROUP)), extras=kind.extras,
         )  # fmt: skip
         self.closed = False
         self._observations = kind(self._envs.screens, self._envs.extra, self._envs.rows, copy)

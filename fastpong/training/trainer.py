@@ -29,6 +29,8 @@ CHECK_EVERY = 8
 COMPILE_SECONDS = 120.0
 """How long the first update waits for the subprocess that compiles its kernels."""
 
+_COMPILING: list[subprocess.Popen[bytes]] = []  # of trainers that are closed: Python warns if one is forgotten
+
 LAYOUTS: dict[str, Layout] = {"rollout": ROLLOUT_LAYOUT, "stats": STATS_LAYOUT, "envs": ENV_LAYOUT}
 
 
@@ -114,6 +116,7 @@ class Trainer:
         self.learner.close()
         if self._compiling and self._compiling.stdout:
             self._compiling.stdout.close()
+            _COMPILING[:] = [one for one in [*_COMPILING, self._compiling] if one.poll() is None]
 
     def metrics(self) -> dict[str, Any]:
         """Return a line of metrics without time and speed; see `fastpong.training.metrics`."""
