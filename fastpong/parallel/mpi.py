@@ -2,12 +2,14 @@
 
 import contextlib
 import ctypes
+import glob
 import os
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy.typing as npt
@@ -20,6 +22,26 @@ WAIT_SECONDS = 30.0
 """A rank that has waited for the others for so long says so, once for each time."""
 
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
+
+_SHARED, _OLD_SECONDS = "/dev/shm/mpich_shm_*", 60.0
+"""Shared memory of MPICH's jobs, which a killed one leaves; a job that starts has it mapped within a minute."""
+
+
+def sweep() -> None:
+    """Delete shared memory that a killed job of this user left on this machine: old, and mapped by no process."""
+    left = set()
+    for name in glob.glob(_SHARED):
+        with contextlib.suppress(OSError):
+            facts = os.stat(name)
+            if facts.st_uid == os.getuid() and time.time() - facts.st_mtime > _OLD_SECONDS:
+                left.add(name)
+    for maps in glob.glob("/proc/[0-9]*/maps") if left else ():
+        with contextlib.suppress(OSError):
+            text = Path(maps).read_text()
+            left = {name for name in left if name not in text}
+    for name in left:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
 
 
 class Mpi:
@@ -34,6 +56,7 @@ class Mpi:
         mine = allowed_cores()
         self.local_size = sum(bool(mine & other) for other in here.allgather(mine))
         here.Free()
+        sweep()
         self.seconds = self._began = 0.0
         threading.Thread(target=self._watch, daemon=True).start()
 

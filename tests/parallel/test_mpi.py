@@ -1,6 +1,7 @@
 """Real ranks under a real mpiexec: the numbers do not notice them, and their failures are noticed at once."""
 
 import json
+import mmap
 import os
 import re
 import signal
@@ -14,6 +15,7 @@ import psutil
 import pytest
 
 from fastpong.errors import UsageError
+from fastpong.parallel import mpi as own
 from fastpong.parallel.comm import Serial
 from fastpong.parallel.mpi import connect
 from fastpong.training.run_folder import RunFolder
@@ -296,3 +298,16 @@ def test_without_a_launcher_a_process_is_alone(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
     with pytest.raises(UsageError, match="--no-mpi"):
         connect(mpi=False)
+
+
+def test_what_killed_jobs_left_is_swept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Old files that nobody maps; not those of a job that runs, nor of one that starts."""
+    monkeypatch.setattr(own, "_SHARED", str(tmp_path / "mpich_shm_*"))
+    left, running, starting = (tmp_path / f"mpich_shm_{name}" for name in ("left", "running", "starting"))
+    for path in (left, running, starting):
+        path.write_bytes(bytes(4096))
+    for path in (left, running):
+        os.utime(path, (0, 0))
+    with running.open("r+b") as file, mmap.mmap(file.fileno(), 4096):
+        own.sweep()
+        assert sorted(tmp_path.iterdir()) == [running, starting]
