@@ -72,7 +72,8 @@ def check_state(arrays: Mapping[str, Any], config: Config, encoding: Encoding, h
     fields = _fields(config, encoding)
     for name, array in fresh.items():
         shape = (name, *array.shape[1:]) if name in _GROWING else array.shape
-        fields[name] = _Field(array.dtype, shape, -_ANY)
+        counts = array.dtype.kind == "i" and name != "learner.schedule_late_since"  # −1 before the late phase
+        fields[name] = _Field(array.dtype, shape, 0 if counts else -_ANY)
     if unknown := sorted({*arrays} ^ {*fields}):
         raise ValueError(f"{unknown[0]} is missing, or unknown")
     sizes: dict[str, int] = {}

@@ -59,6 +59,7 @@ CHANGES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "infinite weights": ("policy.w2", at(-1, np.inf)),
     "a count too few": ("stats.counts", lambda counts: counts[1:]),
     "three running rewards": ("stats.running", lambda _: np.zeros(3)),
+    "fewer than no updates": ("learner.updates", lambda _: np.array(-1)),
     "steps that are text": ("step", lambda _: np.array("many")),
 }
 
