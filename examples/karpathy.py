@@ -12,6 +12,9 @@ import time
 import gymnasium
 import numpy as np
 
+import fastpong.gym
+
+gymnasium.register_envs(fastpong.gym)  # to import it is enough; this says so
 HIDDEN, GAMMA, LEARNING_RATE, DECAY, EPSILON = 200, 0.99, 1e-3, 0.99, 1e-5
 RNG = np.random.default_rng(0)
 

@@ -17,6 +17,9 @@ from ale_py import AtariVectorEnv
 from torch import nn
 from torch.distributions import Categorical
 
+import fastpong.gym
+
+gymnasium.register_envs(fastpong.gym)  # to import it is enough; this says so
 STEPS, EPOCHS, MINIBATCHES = 128, 4, 4  # steps of each env in a batch
 LEARNING_RATE, GAMMA, GAE_LAMBDA = 2.5e-4, 0.99, 0.95
 CLIP, ENTROPY_COEF, VALUE_COEF, MAX_GRAD_NORM = 0.1, 0.01, 0.5, 0.5

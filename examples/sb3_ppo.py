@@ -16,6 +16,10 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
+import fastpong.gym
+
+gymnasium.register_envs(fastpong.gym)  # to import it is enough; this says so
+
 
 class Adapter(VecEnv):
     """A gymnasium vector env with ``SameStep`` as one of Stable-Baselines3."""

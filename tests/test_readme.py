@@ -27,7 +27,7 @@ LINES = {
     "docs/performance.md": 120,
     "docs/scaling.md": 90,
     "docs/ray.md": 60,
-    "docs/python.md": 110,
+    "docs/python.md": 120,
     "docs/reliability.md": 60,
     "docs/reference-programs.md": 80,
     "bench/RECORDS.md": 120,
