@@ -105,7 +105,10 @@ def difference(before: Sequence[int], now: Sequence[int]) -> list[int]:
 
 
 def changes(images: Sequence[Sequence[int]], begins: Sequence[bool]) -> list[list[int]]:
-    """Inputs for an env's images, given as pixels; nothing where a game begins. Twin of: preprocess.record_changes."""
+    """Inputs for an env's images, given as pixels; nothing where a game begins.
+
+    Twin of: preprocess.record_changes, drawing.draw_differences.
+    """
     return [[] if begins[t] else difference(images[t - 1] if t else [], images[t]) for t in range(len(images))]
 
 

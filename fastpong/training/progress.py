@@ -67,7 +67,8 @@ def make_progress(kind: str | None, title: str, past: Sequence[Mapping[str, Any]
 
     `past` holds the metrics of a resumed run. Lines of `preset` ``karpathy`` have those of its program among them.
     """
-    in_notebook = "ipykernel" in sys.modules
+    ipython: Any = sys.modules.get("IPython")
+    in_notebook = ipython is not None and hasattr(ipython.get_ipython(), "kernel")
     if kind is None:
         terminal = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         kind = "live" if terminal or in_notebook else "lines"
