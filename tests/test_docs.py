@@ -73,6 +73,6 @@ def test_the_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     notebook = nbformat.read(ROOT / "docs/pong.ipynb", 4)
     NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
     shown = [output for cell in notebook.cells for output in cell.get("outputs", ())]
-    assert any("fastpong" in output.get("data", {}).get("text/html", "") for output in shown)  # the growing curve
+    assert any("preset fast" in output.get("data", {}).get("text/html", "") for output in shown)  # the growing curve
     assert sum("image/png" in output.get("data", {}) for output in shown) >= 4
     assert (tmp_path / "rally.gif").stat().st_size > 10_000

@@ -222,11 +222,23 @@ class NotebookProgress(Progress):
         self.note("")
 
     def _draw(self) -> Any:
-        rows = [self._title]
-        if self._lines:
-            rows.append(describe(*reversed(self._lines[-2:])))
-            rows += curve([(line["steps"], line["score"]) for line in self._lines if line["score"] is not None], 96, 10)
-        return self._html(f"<pre>{html.escape(chr(10).join([*rows, self._note]))}</pre>")
+        told = describe(*reversed(self._lines[-2:])) if self._lines else ""
+        points = [(line["steps"], line["score"]) for line in self._lines if line["score"] is not None]
+        texts = "".join(f"<div>{html.escape(text)}</div>" for text in (self._title, told, self._note))
+        return self._html(texts + (svg_curve(points) if len(points) > 1 else ""))
+
+
+def svg_curve(points: Sequence[tuple[float, float]]) -> str:
+    """Draw a curve as SVG, 640×160, with its last x and its least and greatest y."""
+    low, high = min(y for _, y in points), max(y for _, y in points)
+    last, span = points[-1][0], max(high - low, 1.0)
+    line = " ".join(f"{600 * x / last:.1f},{150 - 140 * (y - low) / span:.1f}" for x, y in points)
+    text = '<text x="{}" y="{}" font-size="12" fill="gray">{}</text>'
+    return (
+        f'<svg width="640" height="170"><polyline points="{line}" fill="none" stroke="seagreen" stroke-width="2"/>'
+        f"{text.format(0, 12, f'{high:.1f}')}{text.format(0, 165, f'{low:.1f}')}"
+        f"{text.format(520, 165, f'{last / 1e6:.2f} M steps')}</svg>"
+    )
 
 
 def curve(points: Sequence[tuple[float, float]], width: int, height: int) -> list[str]:

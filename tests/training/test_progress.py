@@ -1,13 +1,23 @@
 import io
 import sys
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from rich.console import Console
 
 from fastpong.rollout.episode_stats import EpisodeStats
-from fastpong.training.progress import LiveProgress, PlainProgress, Progress, clock, curve, describe, make_progress
+from fastpong.training.progress import (
+    LiveProgress,
+    PlainProgress,
+    Progress,
+    clock,
+    curve,
+    describe,
+    make_progress,
+    svg_curve,
+)
 
 LINE: dict[str, Any] = {
     "updates": 1,
@@ -99,3 +109,10 @@ def test_windows_are_told_in_the_words_of_ppg_pong() -> None:
     text = describe({**LINE, **windows})
     for part in ("83, ", "0001280000 steps @   8251/s", " -1.2 |", "-0.5000 @ 1.0e-03 lr", "12.5 r/Kup"):
         assert part in text
+
+
+def test_a_curve_for_a_notebook_begins_and_ends_where_it_should() -> None:
+    drawn = ElementTree.fromstring(svg_curve([(100_000, -21.0), (200_000, 0.0), (400_000, 14.0)]))
+    line = drawn.find("polyline")
+    assert line is not None and line.get("points") == "150.0,150.0 300.0,66.0 600.0,10.0"
+    assert [text.text for text in drawn.findall("text")] == ["14.0", "-21.0", "0.40 M steps"]
