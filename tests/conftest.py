@@ -1,7 +1,8 @@
-"""Shared data of the tests: golden arrays, and real screens from the real emulator."""
+"""Shared data of the tests, golden arrays and real screens; and ``--faults``, which repeats tests of faults."""
 
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,3 +44,37 @@ def no_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.delenv(name, raising=False)
     assert os.environ.get("FORCE_COLOR") is None
     yield
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--faults", action="store_true", help="repeat each test of a fault as often as its mark says")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    mark = metafunc.definition.get_closest_marker("fault")
+    if mark and metafunc.config.getoption("faults"):
+        metafunc.fixturenames.append("_time")
+        metafunc.parametrize("_time", range(mark.args[1]))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    report = yield
+    if mark := item.get_closest_marker("fault"):
+        report.fault = mark.args[0]
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """With ``--faults``, print how often each was tried, and failed: the table of docs/reliability.md."""
+    if not config.getoption("faults"):
+        return
+    tried, failed = Counter[str](), Counter[str]()
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.stats.get(outcome, ()):
+            if report.when == "call" and hasattr(report, "fault"):
+                tried[report.fault] += 1
+                failed[report.fault] += outcome == "failed"
+    terminalreporter.write_line("\n| fault | times | failures |\n|---|---|---|")
+    for name, count in sorted(tried.items()):
+        terminalreporter.write_line(f"| {name} | {count} | {failed[name]} |")

@@ -15,6 +15,7 @@ from typing import Any
 
 from fastpong.envs.emulators import Emulators
 from fastpong.envs.memory import SharedArrays
+from fastpong.envs.temporary import make_temporary_folder
 from fastpong.signals import ignore, ignored_by_children
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
@@ -46,6 +47,7 @@ def start_method() -> Iterator[str]:
     works without a guard, and so does what has no file.
     """
     multiprocessing.set_forkserver_preload(["fastpong.envs.worker"])
+    make_temporary_folder()
     main, sys.modules["__main__"] = sys.modules["__main__"], types.ModuleType("__main__")
     before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))

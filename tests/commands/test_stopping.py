@@ -15,6 +15,7 @@ import pytest
 from fastpong.training.progress import tell
 from fastpong.training.run_folder import RunFolder, read_metrics
 from tests.support.commands import SMALL, fastpong, one_line, settings, start, wait_for, workers_of
+from tests.support.faults import fault
 from tests.support.terminal import Terminal
 
 
@@ -23,6 +24,7 @@ def is_beyond(run: RunFolder, steps: int) -> bool:
     return bool(lines) and int(lines[-1]["steps"]) > steps
 
 
+@fault("signals", times=10)
 def test_signals_to_the_whole_group_save_first_and_the_run_goes_on_bit_for_bit(tmp_path: Path) -> None:
     arguments = ["train", *SMALL, *settings(log_interval=400)]
     run, steps = RunFolder(tmp_path / "parts"), 0
@@ -48,6 +50,7 @@ def test_signals_to_the_whole_group_save_first_and_the_run_goes_on_bit_for_bit(t
         np.testing.assert_array_equal(parts[name], whole[name], err_msg=name)
 
 
+@fault("a signal during the last evaluation", times=10)
 def test_a_signal_skips_the_choice_among_candidates(tmp_path: Path) -> None:
     changes = settings(eval_games=1000, log_interval=400, checkpoint_interval=400)
     process = start("train", *SMALL, *changes, "--steps", "1200", "--json", "--run", "run", cwd=tmp_path)
@@ -59,6 +62,7 @@ def test_a_signal_skips_the_choice_among_candidates(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "best.npz").exists()
 
 
+@fault("nobody reads, no terminal", times=10)
 @pytest.mark.parametrize("reader", ["2>&1 | head -n 1 >&2; exit ${PIPESTATUS[0]}", "2>&- --json"])
 def test_training_does_not_depend_on_a_reader(reader: str, tmp_path: Path) -> None:
     words = ["train", *SMALL, *settings(log_interval=400), "--steps", "1200", "--run", "run"]
@@ -70,6 +74,7 @@ def test_training_does_not_depend_on_a_reader(reader: str, tmp_path: Path) -> No
         assert json.loads(one_line(done.stdout))["steps"] == 1200
 
 
+@fault("nobody reads, no terminal", times=10)
 def test_training_goes_on_without_its_terminal(tmp_path: Path) -> None:
     terminal = Terminal("train", *SMALL, *settings(log_interval=400), "--steps", "3000", "--run", "run", cwd=tmp_path)
     terminal.read(until=b"games")

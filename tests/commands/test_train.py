@@ -13,6 +13,7 @@ import psutil
 from fastpong import __version__
 from fastpong.training.run_folder import RunFolder, read_metrics
 from tests.support.commands import SMALL, fastpong, one_line, settings, start, wait_for, workers_of
+from tests.support.faults import fault
 
 
 def test_a_run_and_its_files(tmp_path: Path) -> None:
@@ -41,6 +42,7 @@ def test_a_run_and_its_files(tmp_path: Path) -> None:
     assert RunFolder(tmp_path / "runs" / "karpathy-2").config() == run.config()
 
 
+@fault("kill -9", times=10)
 def test_kill_9_leaves_no_process_and_the_last_checkpoint(tmp_path: Path) -> None:
     options = settings(log_interval=400, checkpoint_interval=400)
     process = start("train", *SMALL, *options, "--run", "run", cwd=tmp_path)
@@ -71,6 +73,7 @@ def test_ppg_with_its_own_settings_goes_on_after_its_first_windows(tmp_path: Pat
     assert len(read_metrics(tmp_path / "run" / "metrics.jsonl")) > 1
 
 
+@fault("an env subprocess dies", times=10)
 def test_an_env_subprocess_that_dies_is_replaced_and_no_bit_changes(tmp_path: Path) -> None:
     arguments = ["train", *SMALL, *settings(log_interval=400, checkpoint_interval=800), "--steps", "6000"]
     process, run = start(*arguments, "--run", "run", cwd=tmp_path), RunFolder(tmp_path / "run")
@@ -87,6 +90,7 @@ def test_an_env_subprocess_that_dies_is_replaced_and_no_bit_changes(tmp_path: Pa
         np.testing.assert_array_equal(parts[name], array, err_msg=name)
 
 
+@fault("an env subprocess dies three times within a minute", times=10)
 def test_an_env_subprocess_that_dies_again_and_again_ends_the_run_with_a_checkpoint(tmp_path: Path) -> None:
     process = start("train", *SMALL, "--workers", "1", *settings(log_interval=400), "--run", "run", cwd=tmp_path)
     run = RunFolder(tmp_path / "run")
@@ -106,6 +110,7 @@ def test_an_env_subprocess_that_dies_again_and_again_ends_the_run_with_a_checkpo
     assert more.returncode == 0, more.stderr
 
 
+@fault("a damaged checkpoint", times=10)
 def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path) -> None:
     options = settings(log_interval=400, checkpoint_interval=400)
     assert fastpong("train", *SMALL, *options, "--run", "run", "--steps", "1200", cwd=tmp_path).returncode == 0
@@ -120,6 +125,7 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path) -> None:
     assert done.returncode == 1 and "no checkpoint to continue from" in done.stderr.strip().splitlines()[-1]
 
 
+@fault("a full disk", times=10)
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     """The kernel refuses files over a limit, as a full disk would."""
     options = settings(log_interval=400, checkpoint_interval=800)
@@ -137,6 +143,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     assert not list((tmp_path / "run").rglob("*.tmp"))
 
 
+@fault("the folder is deleted", times=10)
 def test_a_folder_that_is_deleted_ends_the_run(tmp_path: Path) -> None:
     process = start("train", *SMALL, *settings(log_interval=400), "--run", "run", cwd=tmp_path)
     wait_for((tmp_path / "run" / "metrics.jsonl").exists)
@@ -147,6 +154,7 @@ def test_a_folder_that_is_deleted_ends_the_run(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@fault("two trainings in one folder", times=10)
 def test_two_trainings_do_not_share_a_folder(tmp_path: Path) -> None:
     process = start("train", *SMALL, *settings(log_interval=400), "--run", "run", cwd=tmp_path)
     wait_for((tmp_path / "run" / "metrics.jsonl").exists)

@@ -2,6 +2,9 @@
 
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +16,7 @@ from fastpong.envs.vector_env import VectorEnv
 from fastpong.errors import LostError
 from fastpong.parallel.losses import MOST, Losses
 from tests.support.envs import Seen, play_at_random
+from tests.support.faults import fault
 
 STEPS = 40
 Fault = Callable[[VectorEnv, int], None]
@@ -46,6 +50,7 @@ def strike(envs: VectorEnv, worker: int, number: signal.Signals) -> None:
     os.kill(envs.processes[worker].pid or 0, number)
 
 
+@fault("an env subprocess dies", times=100)
 @pytest.mark.parametrize("at", [0, 6, 39])
 def test_a_killed_subprocess_is_replaced(undisturbed: list[Seen], at: int) -> None:
     """Before and after its state is saved: every 6 steps."""
@@ -59,6 +64,7 @@ def test_a_killed_subprocess_is_replaced(undisturbed: list[Seen], at: int) -> No
     assert len(notes) == 1 and "env subprocess 1 (pid" in notes[0] and "was killed by SIGKILL" in notes[0]
 
 
+@fault("an env subprocess hangs", times=10)
 def test_one_that_hangs_is_replaced(undisturbed: list[Seen], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handle, "HANG_SECONDS", 1)
     stopped: list[psutil.Process] = []
@@ -74,6 +80,7 @@ def test_one_that_hangs_is_replaced(undisturbed: list[Seen], monkeypatch: pytest
     assert not stopped[0].is_running()
 
 
+@fault("an env subprocess is slow", times=10)
 def test_to_be_slow_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handle, "HANG_SECONDS", 1)
     with VectorEnv(24, 1, frame_skip=2000) as envs:
@@ -82,6 +89,34 @@ def test_to_be_slow_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
         assert envs.losses.count == 0
 
 
+SUSPENDED = """
+from fastpong.envs import handle
+from fastpong.envs.vector_env import VectorEnv
+from tests.support.envs import play_at_random
+handle.HANG_SECONDS = 1
+with VectorEnv(5, 2, seed=6) as envs:
+    envs.reset()
+    print(flush=True)
+    play_at_random(envs, 1500)
+    print(envs.losses.count)
+"""
+
+
+@fault("a suspended machine", times=10)
+def test_to_be_suspended_is_no_hang() -> None:
+    """All processes stand still for longer than one of them may."""
+    command = [sys.executable, "-c", SUSPENDED]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stdout
+    process.stdout.readline()
+    os.killpg(process.pid, signal.SIGSTOP)
+    time.sleep(2.5)
+    os.killpg(process.pid, signal.SIGCONT)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0 and out.strip() == "0"
+
+
+@fault("an env subprocess dies", times=100)
 def test_both_may_die_one_after_the_other(undisturbed: list[Seen]) -> None:
     def fault(envs: VectorEnv, step: int) -> None:
         if step in (5, 30):
@@ -91,6 +126,7 @@ def test_both_may_die_one_after_the_other(undisturbed: list[Seen]) -> None:
     assert seen == undisturbed and len(notes) == 2
 
 
+@fault("the fork server dies", times=100)
 def test_the_fork_server_may_die_as_well(undisturbed: list[Seen]) -> None:
     def fault(envs: VectorEnv, step: int) -> None:
         if step == 9:
@@ -101,6 +137,7 @@ def test_the_fork_server_may_die_as_well(undisturbed: list[Seen]) -> None:
     assert seen == undisturbed and len(notes) in (1, 2)  # two, if one was asked of the server that was just dying
 
 
+@fault("an env subprocess dies", times=100)
 def test_state_goes_on_from_a_replaced_subprocess() -> None:
     """A snapshot after a loss, restored, and lost again before its first step."""
     with VectorEnv(5, 2, seed=6) as envs:

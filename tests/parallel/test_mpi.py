@@ -21,6 +21,7 @@ from fastpong.parallel.mpi import connect
 from fastpong.training.run_folder import RunFolder
 from tests.support import mpi
 from tests.support.commands import wait_for, workers_of
+from tests.support.faults import fault
 
 SMALL = {
     "hidden_units": 64, "eval_games": 0, "log_interval": 1000, "checkpoint_interval": 3000, "target_score": 22,
@@ -148,6 +149,7 @@ def gone(processes: list[psutil.Process], seconds: float) -> bool:
     return not psutil.wait_procs(processes, timeout=seconds)[1]
 
 
+@fault("a rank dies", times=10)
 def test_a_killed_rank_ends_the_job(tmp_path: Path) -> None:
     process, ranks = started(2, tmp_path / "run")
     everyone = psutil.Process(process.pid).children(recursive=True)
@@ -159,6 +161,7 @@ def test_a_killed_rank_ends_the_job(tmp_path: Path) -> None:
     assert RunFolder(tmp_path / "run").newest()[1]["steps"] >= 3000
 
 
+@fault("a rank hangs", times=10)
 def test_a_rank_that_waits_long_says_so(tmp_path: Path) -> None:
     done = mpi.run_script(
         2,
@@ -175,6 +178,7 @@ def test_a_rank_that_waits_long_says_so(tmp_path: Path) -> None:
     assert done.stderr.splitlines() == ["rank 0 has waited for 1 s: look at the ranks that do not say so"]
 
 
+@fault("mpiexec dies", times=10)
 def test_ranks_end_with_what_started_them(tmp_path: Path) -> None:
     process, ranks = started(2, tmp_path / "run")
     everyone = psutil.Process(process.pid).children(recursive=True)
@@ -185,6 +189,7 @@ def test_ranks_end_with_what_started_them(tmp_path: Path) -> None:
     assert gone(everyone, 20), "ranks are left"
 
 
+@fault("an env subprocess dies three times within a minute", times=10)
 def test_a_rank_that_loses_subprocesses_tells_it_and_then_ends_the_job(tmp_path: Path) -> None:
     process, ranks = started(2, tmp_path / "run")
     assert process.stdout
@@ -200,6 +205,7 @@ def test_a_rank_that_loses_subprocesses_tells_it_and_then_ends_the_job(tmp_path:
     assert RunFolder(tmp_path / "run").newest()[1]["steps"] >= 3000
 
 
+@fault("signals", times=10)
 def test_a_signal_to_the_whole_job_saves_first(tmp_path: Path) -> None:
     process, _ = started(2, tmp_path / "run")
     os.killpg(process.pid, signal.SIGTERM)  # mpiexec sends it on: ranks get it twice
@@ -300,6 +306,7 @@ def test_without_a_launcher_a_process_is_alone(monkeypatch: pytest.MonkeyPatch) 
         connect(mpi=False)
 
 
+@fault("kill -9", times=10)
 def test_what_killed_jobs_left_is_swept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Old files that nobody maps; not those of a job that runs, nor of one that starts."""
     monkeypatch.setattr(own, "_SHARED", str(tmp_path / "mpich_shm_*"))

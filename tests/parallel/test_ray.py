@@ -23,6 +23,7 @@ from fastpong.training.progress import PlainProgress
 from fastpong.training.run_folder import RunFolder, read_metrics
 from tests.support import mpi
 from tests.support.commands import SMALL, fastpong, one_line, settings, start, wait_for
+from tests.support.faults import fault
 from tests.support.trainings import run, small
 
 ray = pytest.importorskip("ray")
@@ -89,6 +90,7 @@ def pid_of(member: Any) -> int:
     return int(ray.get(member.__ray_call__.remote(lambda actor: os.getpid())))
 
 
+@fault("a Ray actor dies", times=10)
 @pytest.mark.parametrize("name", ["late", "karpathy"])
 def test_a_killed_actor_is_replaced_and_changes_no_bit(name: str, alone: dict[str, Arrays], tmp_path: Path) -> None:
     with Cluster(RayActor, Placing(actors=2), 6) as cluster:
@@ -97,6 +99,7 @@ def test_a_killed_actor_is_replaced_and_changes_no_bit(name: str, alone: dict[st
     assert [line["replaced"] for line in read_metrics(tmp_path / "run" / "metrics.jsonl")][-1] == 1
 
 
+@fault("a Ray actor dies", times=10)
 def test_actors_that_die_again_and_again_end_the_run(tmp_path: Path) -> None:
     class Dying(RayActor):
         def play(self, *arguments: Any, **more: Any) -> Any:
@@ -126,6 +129,7 @@ def two_nodes() -> Iterator[Any]:
     nodes.shutdown()
 
 
+@fault("a Ray machine is gone", times=10)
 def test_a_removed_node_changes_no_bit(two_nodes: Any, alone: dict[str, Arrays], tmp_path: Path) -> None:
     with Cluster(RayActor, Placing(two_nodes.address, 2, placement="spread"), 6) as cluster:
         assert len({ray.get(m.__ray_call__.remote(lambda _: ray.get_runtime_context().get_node_id()))
@@ -160,6 +164,7 @@ def test_a_listener_that_never_answers_is_told(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@fault("Ray's driver ends", times=10)
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
 def test_the_end_of_the_driver_is_the_end_of_all(end: signal.Signals, tmp_path: Path) -> None:
     small_run = [word for word in SMALL if word not in ("--workers", "2")]

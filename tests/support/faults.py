@@ -100,3 +100,8 @@ def disk(at: int, fault: int | None, stays: bool = False) -> Iterator[Disk]:
 
 
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EROFS, errno.EDQUOT)
+
+
+def fault(what: str, times: int) -> pytest.MarkDecorator:
+    """Mark a test of what may happen to a run: ``pytest -m fault --faults`` tries it so many times, see conftest.py."""
+    return pytest.mark.fault(what, times)

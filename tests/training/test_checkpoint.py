@@ -12,6 +12,7 @@ from numpy.lib import format as npy
 
 from fastpong import __version__
 from fastpong.training.checkpoint import FORMAT, CheckpointError, load, save
+from tests.support.faults import fault
 
 ARRAYS: dict[str, Any] = {"a": np.arange(1000), "b": np.array(2.5)}
 
@@ -25,6 +26,7 @@ def test_what_is_saved_comes_back(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["x.npz"]
 
 
+@fault("a damaged checkpoint", times=100)
 @pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "text", "other"])
 def test_damage_is_noticed(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "x.npz"

@@ -12,6 +12,7 @@ from fastpong.training.checkpoint import CheckpointError, load, save
 from fastpong.training.loop import Limits, train, versions
 from fastpong.training.progress import PlainProgress
 from fastpong.training.run_folder import RunFolder, load_weights, read_metrics
+from tests.support.faults import fault
 from tests.support.trainings import run, small
 
 
@@ -49,6 +50,7 @@ def test_a_run_of_another_version_is_told(tmp_path: Path) -> None:
         run(tmp_path / "run", small("fast"), 400, resume=True)
 
 
+@fault("a damaged checkpoint", times=100)
 def test_a_checkpoint_that_no_run_saved_is_passed_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config, folder = small("fast", log_interval=200, checkpoint_interval=200), RunFolder(tmp_path / "run")
     run(folder.path, config, 600)
@@ -61,6 +63,7 @@ def test_a_checkpoint_that_no_run_saved_is_passed_over(tmp_path: Path, capsys: p
         np.testing.assert_array_equal(array, expected[name], err_msg=name)
 
 
+@fault("NaN in weights", times=100)
 def test_nan_ends_a_run_and_is_neither_saved_nor_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config, folder = small("fast", log_interval=200, checkpoint_interval=400), RunFolder(tmp_path / "run")
     run(folder.path, config, 1000)
@@ -84,6 +87,7 @@ def test_nan_ends_a_run_and_is_neither_saved_nor_read(tmp_path: Path, capsys: py
     assert "NaN" not in folder.metrics.read_text()
 
 
+@fault("--resume before the first checkpoint", times=100)
 def test_a_run_without_a_checkpoint_begins_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = small("fast", log_interval=200)
     killed, whole = RunFolder(tmp_path / "killed"), RunFolder(tmp_path / "whole")

@@ -23,7 +23,7 @@ from fastpong.training.run_folder import (
     resumed_run,
 )
 from tests.support.candidates import add_candidate
-from tests.support.faults import disk
+from tests.support.faults import disk, fault
 
 
 def made(path: Path, config: Config | None = None, about: dict[str, object] | None = None) -> RunFolder:
@@ -57,6 +57,7 @@ def test_the_newest_and_the_best_few_candidates_are_kept(tmp_path: Path) -> None
     assert [int(load(path)[1]["steps"]) for path in run.candidates()] == [2, 5, 6, 7]
 
 
+@fault("a full disk", times=100)
 def test_candidates_make_room_for_a_checkpoint(tmp_path: Path) -> None:
     run, config = made(tmp_path / "run"), Config()
     for steps in (1, 2):
@@ -96,6 +97,7 @@ def test_a_run_of_another_version_names_the_one_that_reads_it(tmp_path: Path) ->
     assert str(error.value) == f"{path} is of fastpong 0.1.3, which reads it; this is fastpong {__version__}"
 
 
+@fault("kill -9", times=100)
 def test_what_a_killed_run_left_half_written_goes(tmp_path: Path) -> None:
     run = made(tmp_path / "run")
     run.save_checkpoint(1, {"steps": np.array(1)}, {})
@@ -119,6 +121,7 @@ def test_metrics_after_a_crash(tmp_path: Path) -> None:
     assert [line["steps"] for line in read_metrics(run.metrics)] == [10, 20, 25]
 
 
+@fault("damaged metrics", times=100)
 @pytest.mark.parametrize("damage", [b"\0\0\0", b"", b"5", b"{}", b'{"steps": "x"}', b"\xff\xfe", b"[" * 100_000])
 def test_damaged_metrics_are_told_and_kept_beside_the_mended_ones(damage: bytes, tmp_path: Path) -> None:
     run = made(tmp_path / "run")
@@ -132,6 +135,7 @@ def test_damaged_metrics_are_told_and_kept_beside_the_mended_ones(damage: bytes,
     assert run.metrics.with_name("metrics.bad.jsonl").read_bytes() == before
 
 
+@fault("an edited config.toml", times=100)
 def test_an_edited_config_is_refused(tmp_path: Path) -> None:
     run = made(tmp_path / "run")
     saved = dataclasses.asdict(run.config())

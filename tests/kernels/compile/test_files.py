@@ -9,6 +9,7 @@ import numba
 import pytest
 
 from fastpong.kernels.compile import jit
+from tests.support.faults import fault
 
 pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 
@@ -39,6 +40,7 @@ def hits(kernel: Any) -> int:
     return sum(kernel.stats.cache_hits.values())
 
 
+@fault("compiled kernels damaged, or not to be written", times=100)
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_file_is_compiled_anew(
@@ -51,6 +53,7 @@ def test_a_damaged_file_is_compiled_anew(
     assert hits(fresh()) == 0 and hits(fresh()) == 1
 
 
+@fault("compiled kernels damaged, or not to be written", times=100)
 def test_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jit, "_FOLDER", str(tmp_path / "cache"))
     kernel = fresh()
