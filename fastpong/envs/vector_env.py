@@ -9,7 +9,7 @@ import functools
 import multiprocessing
 import struct
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from multiprocessing import util
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -28,7 +28,7 @@ from fastpong.envs.memory import SharedArrays, zeros
 from fastpong.envs.worker import GONE, MAX_GROUPS, RESET, SAVE, start_method, work
 from fastpong.errors import EnvError, UsageError
 from fastpong.parallel.losses import Losses
-from fastpong.parallel.machine import CoreRotation
+from fastpong.parallel.machine import CoreRotation, pin
 
 
 class VectorEnv(AsyncVectorEnv):
@@ -49,6 +49,8 @@ class VectorEnv(AsyncVectorEnv):
         Global index of the first env.
     losses : Losses
         Is told of subprocesses that died or hung, and were replaced.
+    pinned : bool
+        Whether the subprocesses stay on their cores, instead of the rotation of their parent.
     extras : sequence of str
         Which arrays of `fastpong.envs.emulators.extra_layout` are wanted; they are in `extra`.
 
@@ -71,6 +73,7 @@ class VectorEnv(AsyncVectorEnv):
         groups: int = 2,
         env_offset: int = 0,
         losses: Losses | None = None,
+        pinned: bool = False,
         extras: Sequence[str] = (),
     ):
         if env_count < 1:
@@ -85,7 +88,8 @@ class VectorEnv(AsyncVectorEnv):
             functools.partial(Emulators, (env_offset + envs).tolist(), *rules, rows=most, splits=cuts)
             for envs, cuts in zip(division.owned, division.cuts, strict=True)
         ]
-        self.rotation: AbstractContextManager[None, None] = CoreRotation(self.workers)
+        self._pinned = pinned
+        self.rotation: AbstractContextManager[None, None] = nullcontext() if pinned else CoreRotation(self.workers)
         self.losses = losses or Losses()
         spaces: Any = observation_space(most)
         layout = {**{name: (space.shape, space.dtype) for name, space in spaces.items()}, **state_layout(most)}
@@ -107,6 +111,7 @@ class VectorEnv(AsyncVectorEnv):
         del self.error_queue  # subprocesses answer with their errors; and its semaphores have names
         arrays = self._memory.arrays
         for index, ends in enumerate(zip(self.processes, self.parent_pipes, strict=True)):
+            self._pin(index)
             states = {name: arrays[name][index] for name in state_layout(most)}
             again = functools.partial(self._start, index)
             self._handles.append(WorkerHandle(f"env subprocess {index}", ends, again, states, self.losses))
@@ -206,7 +211,12 @@ class VectorEnv(AsyncVectorEnv):
             process.start()
         pipe.close()
         self.processes[worker], self.parent_pipes[worker] = process, parent_pipe
+        self._pin(worker)
         return process, parent_pipe
+
+    def _pin(self, worker: int) -> None:
+        if self._pinned:
+            pin(self.processes[worker].pid, worker, self.workers)
 
     def __enter__(self) -> "VectorEnv":
         return self

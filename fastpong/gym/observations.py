@@ -1,5 +1,6 @@
 """What an env shows its learner: one class for each kind of observation."""
 
+import sys
 from typing import Any
 
 import gymnasium
@@ -8,11 +9,22 @@ import numpy.typing as npt
 
 from fastpong.arrays import I64, U8, Bool
 from fastpong.errors import UsageError
-from fastpong.kernels.drawing import FRAMES, SIDE, draw_colours, draw_courts, draw_differences, draw_greys
+from fastpong.kernels.drawing import FRAMES, SIDE, draw_colours, draw_courts, draw_differences, draw_stacks
 from fastpong.kernels.preprocess import PIXELS, as_words
 from fastpong.pong import ACTION_SETS, COURT, SCREEN
 
 Array = npt.NDArray[Any]
+
+RECENT = 4
+"""Arrays that are used again when nobody else has them: ours, and those that a learner keeps from step to step."""
+
+
+def _references(arrays: list[Array]) -> list[int]:
+    return [sys.getrefcount(array) for array in arrays]
+
+
+(_ALONE,) = _references([np.empty(0)])
+"""What Python counts for an array that nothing but a list has. Views, and tensors on its memory, count as well."""
 
 
 def in_colour(screens: U8) -> U8:
@@ -44,6 +56,7 @@ class Observations:
         self.screens, self.extra, self.rows, self._copy = screens, extra, rows, copy
         self.now: Array = np.zeros((len(rows), *self.shape), self.dtype)
         self.before = self.now
+        self._recent: list[Array] = []
 
     @classmethod
     def space(cls) -> gymnasium.spaces.Box:
@@ -54,7 +67,15 @@ class Observations:
         """Begin a step: what was `now` is then `before`. Every env is to be updated, or written to `now`."""
         self.before = self.now
         if self._copy:
-            self.now = np.empty_like(self.before)
+            self.now = self._unused()
+
+    def _unused(self) -> Array:
+        """Return an array that nobody else has. To touch new memory takes as long as to draw a stack."""
+        for place, references in enumerate(_references(self._recent)):
+            if references == _ALONE:
+                return self._recent[place]
+        self._recent = [*self._recent[1 - RECENT :], np.empty_like(self.before)]
+        return self._recent[-1]
 
     def update(self, members: I64, begins: Bool) -> None:
         """Bring those of some envs, int64 (n,), up to date in `now`; `begins` (n,) says where a game begins."""
@@ -123,10 +144,7 @@ class Stacks(Observations):
 
     def _draw(self, screens: U8, rows: I64, members: I64, begins: Bool, before: Array, images: Array) -> None:
         earlier = self.extra["earlier_screens"] if screens is self.screens else screens
-        images[members, :-1] = before[members, 1:]
-        draw_greys(as_words(screens), as_words(earlier), rows, members, images)
-        fresh = members[begins]
-        images[fresh, :-1] = images[fresh, -1:]
+        draw_stacks(as_words(screens), as_words(earlier), rows, members, begins, before, images)
 
 
 KINDS: dict[str, type[Observations]] = {

@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from fastpong.arrays import U8
+from fastpong.arrays import F64, I64, U8, Bool
 from fastpong.envs.emulators import STAY
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.errors import EnvError, UsageError
@@ -94,7 +94,8 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         kind = KINDS[obs]
         self._envs = VectorEnv(
             num_envs, workers, frame_skip=frame_skip, repeat_action_probability=repeat_action_probability,
-            num_actions=len(ACTIONS), groups=min(MAX_GROUPS, max(1, num_envs // GROUP)), extras=kind.extras,
+            num_actions=len(ACTIONS), groups=min(MAX_GROUPS, max(1, num_envs // GROUP)), pinned=True,
+            extras=kind.extras,
         )  # fmt: skip
         self.closed = False
         self._observations = kind(self._envs.screens, self._envs.extra, self._envs.rows, copy)
@@ -140,35 +141,53 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         choices = self._checked(actions)
         choices[self._over] = STAY
         envs, seen = self._envs, self._observations
+        for group, members in enumerate(envs.groups):
+            envs.send(group, choices[members])
         seen.begin()
-        with envs.rotation:
-            for group, members in enumerate(envs.groups):
-                envs.send(group, choices[members])
-            rewards, ended, infos = np.zeros(self.num_envs), np.zeros(self.num_envs, bool), dict[str, Any]()
-            for group, members in enumerate(envs.groups):  # the others still play
-                envs.recv(group)
-                rows = envs.rows[members]
-                rewards[members], ended[members] = envs.rewards[rows], envs.ended[rows] != 0
-                fresh = ended if self._same_step else self._over
-                for env in members[ended[members]].tolist():
-                    last = seen.final(env)
-                    if self._same_step:
-                        infos = self._add_info(infos, {"final_obs": last}, env)
-                    else:
-                        seen.now[env] = last
-                shown = members if self._same_step else members[~ended[members]]
-                seen.update(shown, fresh[shown])
+        ended, infos = np.zeros(self.num_envs, bool), dict[str, Any]()
+        fresh = ended if self._same_step else self._over
+        for group, members in enumerate(envs.groups):  # the others still play
+            envs.recv(group)
+            ended[members] = over = envs.ended[envs.rows[members]] != 0
+            if over.any():
+                infos = self._last_observations(members[over], infos)
+                if not self._same_step:
+                    members = members[~over]
+            seen.update(members, fresh[members])
+        rewards = envs.rewards[envs.rows].astype(np.float64)
+        terminated, truncated, infos = self._count(rewards, ended, infos)
+        return seen.now, rewards, terminated, truncated, infos
+
+    def _last_observations(self, members: I64, infos: dict[str, Any]) -> dict[str, Any]:
+        """Give those games that have just ended their last observation, in `infos` if another one follows."""
+        for env in members.tolist():
+            last = self._observations.final(env)
+            if self._same_step:
+                infos = self._add_info(infos, {"final_obs": last}, env)
+            else:
+                self._observations.now[env] = last
+        return infos
+
+    def _count(self, rewards: F64, ended: Bool, infos: dict[str, Any]) -> tuple[Bool, Bool, dict[str, Any]]:
+        """Count steps and points; return terminations, truncations, and infos with what is told of games that ended.
+
+        Most steps have nothing to count: every call of NumPy that is saved there counts, see docs/performance.md.
+        """
         self._steps += ~self._over
-        self._scores[0] += np.maximum(rewards, 0).astype(np.int64)
-        self._scores[1] += np.maximum(-rewards, 0).astype(np.int64)
-        terminated = ended & (self._scores.max(0) >= WINNING)
-        for env in np.flatnonzero(ended).tolist():
-            won, lost = self._scores[:, env].tolist()
-            facts = {"score": won, "opponent": lost, "steps": int(self._steps[env])}
-            infos = self._add_info(infos, {"final_info": facts} if self._same_step else facts, env)
-        self._scores[:, ended], self._steps[ended] = 0, 0
-        self._over = np.zeros(self.num_envs, bool) if self._same_step else ended
-        return seen.now, rewards, terminated, ended & ~terminated, infos
+        if not self._same_step:
+            self._over = ended
+        if rewards.any():
+            self._scores[0] += np.maximum(rewards, 0).astype(np.int64)
+            self._scores[1] += np.maximum(-rewards, 0).astype(np.int64)
+        truncated = np.zeros(self.num_envs, bool)
+        if ended.any():
+            for env in np.flatnonzero(ended).tolist():
+                won, lost = self._scores[:, env].tolist()
+                truncated[env] = max(won, lost) < WINNING
+                facts = {"score": won, "opponent": lost, "steps": int(self._steps[env])}
+                infos = self._add_info(infos, {"final_info": facts} if self._same_step else facts, env)
+            self._scores[:, ended], self._steps[ended] = 0, 0
+        return ended & ~truncated, truncated, infos
 
     def render(self) -> tuple[U8, ...]:
         """Return the screens of all games, each uint8 (210, 160, 3), if the render mode is ``rgb_array``."""
@@ -192,7 +211,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
             raise UsageError(
                 f"actions are integers, one for each of the {self.num_envs} games, not {array.dtype} {array.shape}"
             )
-        if array.min() < 0 or array.max() >= len(self._choices):
+        if array.view(f"u{array.itemsize}").max() >= len(self._choices):  # negative numbers are large ones there
             raise UsageError(f"an action is 0 … {len(self._choices) - 1}, not {array.min()} … {array.max()}")
         choices: U8 = self._choices[array]
         return choices

@@ -148,13 +148,21 @@ def shrink(
 
 
 @kernel
-def draw_greys(
+def draw_stacks(
     screens: U64,  # (rows, 210, 20)
     earlier: U64,  # (rows, 210, 20) one frame before
     rows: I64,  # (n,)
     members: I64,  # (n,)
-    images: U8,  # (envs, 4, 84, 84) out: the last of each four
+    begins: Bool,  # (n,) where a game begins: its first image four times
+    before: U8,  # (envs, 4, 84, 84) the stacks of the last step; may be `images`
+    images: U8,  # (envs, 4, 84, 84) out, for these envs: the newest image is the last of each four
 ) -> None:
-    """Draw the newest image of the stacks of some envs."""
+    """Draw the newest images, and move the others up."""
     for i in range(len(members)):
-        shrink(screens[rows[i]], earlier[rows[i]], images[members[i], FRAMES - 1])
+        old, stack = before[members[i]], images[members[i]]
+        for k in range(FRAMES - 1):
+            stack[k] = old[k + 1]
+        shrink(screens[rows[i]], earlier[rows[i]], stack[FRAMES - 1])
+        if begins[i]:
+            for k in range(FRAMES - 1):
+                stack[k] = stack[FRAMES - 1]

@@ -1,3 +1,4 @@
+import os
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from fastpong.config import make_config
 from fastpong.envs.emulators import Emulators
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.errors import UsageError
+from fastpong.parallel.machine import allowed_cores
 from tests.support.envs import play_at_random
 
 
@@ -93,3 +95,17 @@ def test_an_exception_leaves_no_process() -> None:
         processes = [psutil.Process(process.pid) for process in envs.processes]
         raise ZeroDivisionError
     assert not alive(processes)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux lets a process choose its cores")
+def test_pinned_subprocesses_have_a_core_each_also_when_they_are_replaced() -> None:
+    cores = allowed_cores()
+    with VectorEnv(2 * len(cores), len(cores), pinned=True) as envs:
+        envs.reset()
+        envs.processes[0].kill()
+        play_at_random(envs, 2)
+        theirs = [os.sched_getaffinity(process.pid or 0) for process in envs.processes]
+    assert set.union(*theirs) == cores and sum(map(len, theirs)) == len(cores)
+    assert allowed_cores() == cores
+    with VectorEnv(2, 1, pinned=True) as envs:
+        assert len(cores) == 1 or os.sched_getaffinity(envs.processes[0].pid or 0) == cores

@@ -68,9 +68,17 @@ def test_shrinking_takes_means_of_the_brighter_screen(film: dict[str, U8]) -> No
         assert np.abs(image - ref).max() <= 0.5 + 1e-4  # rounded
 
 
-def test_the_newest_image_of_a_stack(film: dict[str, U8]) -> None:
-    words, stacks, image = as_words(film["screens"]), np.zeros((3, 4, 84, 84), np.uint8), np.zeros((84, 84), np.uint8)
-    drawing.draw_greys(words, words[1:], np.array([4, 5]), np.array([2, 0]), stacks)
+def test_a_stack_moves_up_and_begins_with_one_image_four_times(film: dict[str, U8]) -> None:
+    words, image = as_words(film["screens"]), np.zeros((84, 84), np.uint8)
+    before = np.random.default_rng(1).integers(0, 255, (3, 4, 84, 84), np.uint8)
+    expected, images = np.zeros_like(before), np.zeros_like(before)
     drawing.shrink(words[4], words[5], image)
-    np.testing.assert_array_equal(stacks[2, 3], image)
-    assert not stacks[:, :3].any() and not stacks[1].any()
+    expected[2] = [*before[2, 1:], image]
+    drawing.shrink(words[5], words[6], image)
+    expected[0] = image
+    for stacks in (images, before):  # the last: in place
+        drawing.draw_stacks(
+            words, words[1:], np.array([4, 5]), np.array([2, 0]), np.array([False, True]), before, stacks
+        )
+        np.testing.assert_array_equal(stacks[[0, 2]], expected[[0, 2]])
+    assert not images[1].any()
