@@ -64,6 +64,7 @@ def main():
     options.add_argument("--minutes", type=float, default=10.0)
     options = options.parse_args()
     torch.manual_seed(0)
+    began = time.perf_counter()  # emulators take their time to begin, in one env here, in the other later
     envs = make(options.env, options.envs)
     network = Network(envs.single_action_space.n)
     optimiser = torch.optim.Adam(network.parameters(), LEARNING_RATE, eps=1e-5)
@@ -73,7 +74,6 @@ def main():
     over, real = torch.zeros(shape), torch.zeros(shape, dtype=torch.bool)  # a step that only begins a game is not real
     image, _ = envs.reset(seed=0)
     ended, points, scores, steps = np.zeros(options.envs, bool), np.zeros(options.envs), [], 0
-    began = time.perf_counter()
     while time.perf_counter() < began + 60 * options.minutes:
         for t in range(STEPS):
             images[t] = torch.from_numpy(image)

@@ -102,12 +102,13 @@ def main():
     options.add_argument("--envs", type=int, default=16)
     options.add_argument("--minutes", type=float, default=10.0)
     options = options.parse_args()
+    report = Report(options.minutes)
     envs = Adapter(make(options.env, options.envs))
     model = PPO(
         "CnnPolicy", envs, n_steps=128, n_epochs=4, batch_size=256, learning_rate=2.5e-4, clip_range=0.1, vf_coef=0.5,
         ent_coef=0.01, seed=0, device="cpu",
     )  # fmt: skip
-    model.learn(10**9, callback=Report(options.minutes))
+    model.learn(10**9, callback=report)
     envs.close()
 
 

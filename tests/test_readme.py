@@ -29,6 +29,7 @@ LINES = {
     "docs/ray.md": 60,
     "docs/python.md": 120,
     "docs/reliability.md": 60,
+    "docs/security.md": 40,
     "docs/reference-programs.md": 80,
     "bench/RECORDS.md": 120,
     "CHANGELOG.md": 60,
