@@ -61,11 +61,17 @@ class Agent:
         self._actions: I64 = np.zeros((0, 0), np.int64)
 
     def reset(self, games: "npt.ArrayLike | None" = None) -> None:
-        """Forget some games: a mask or indices of those whose next screen is a first one; by default all."""
+        """Forget some games: a mask or indices of those whose next screen is a first one; by default all.
+
+        Raises `UsageError` for a mask or indices of other games.
+        """
         if games is None:
             self._ages = None
         elif self._ages is not None:
-            self._ages[np.asarray(games)] = 0
+            try:
+                self._ages[np.asarray(games)] = 0
+            except IndexError as error:
+                raise UsageError(f"the agent plays {len(self._ages)} games: {error}") from None
 
     def act(self, screens: npt.NDArray[Any]) -> Any:
         """Choose actions, and remember the screens: one step of each game.

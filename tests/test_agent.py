@@ -128,3 +128,6 @@ def test_another_number_of_games(shipped: Agent) -> None:
         shipped.act(np.zeros((2, 210, 160), np.uint8))
     with pytest.raises(UsageError, match="cannot play with a set of 2"):
         load_agent(actions=2)
+    for others in ([True, False], [1]):
+        with pytest.raises(UsageError, match="the agent plays 1 games: "):
+            shipped.reset(others)

@@ -69,7 +69,7 @@ class PongEnv(gymnasium.Env[Array, np.int64]):
         if not self._playing:
             raise UsageError("reset comes before step, at first and after the end of a game")
         if not self.action_space.contains(action):
-            raise UsageError(f"an action is 0 … {len(self._choices) - 1}, not {action!r}")
+            raise UsageError(f"an action is an integer, 0 … {len(self._choices) - 1}, not {action!r}")
         self._observations.begin()
         self._emulators.step_group(0, [self._choices[int(action)]])
         reward, ended = int(self._arrays["rewards"][0]), bool(self._arrays["ended"][0])
