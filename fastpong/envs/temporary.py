@@ -34,7 +34,8 @@ def make_temporary_folder() -> None:
     if theirs.parent != ours:
         ours.rmdir()
         return
-    fcntl.flock(os.open(ours, os.O_RDONLY), fcntl.LOCK_EX)  # until this process ends
+    with contextlib.suppress(OSError):  # a file system without locks, where nothing is swept either
+        fcntl.flock(os.open(ours, os.O_RDONLY), fcntl.LOCK_EX)  # until this process ends
     util.Finalize(None, _delete, args=(ours,), exitpriority=-101)  # after multiprocessing's, of -100
 
 

@@ -54,8 +54,7 @@ def processor_time(process: int | None) -> float:
 def pin(process: int | None, worker: int, workers: int) -> None:
     """Keep an env subprocess on a core of its own, where each core has one of the `workers`. Linux only.
 
-    For steps that end with all envs waiting: whatever the parent does takes time from the same core then, but no
-    subprocess has to change its core when it is woken.
+    For steps that end with all envs waiting: a subprocess that is woken then never waits for the core of another one.
     """
     cores = sorted(allowed_cores())
     if len(cores) == workers > 1 and process and hasattr(os, "sched_setaffinity"):
