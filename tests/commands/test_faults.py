@@ -1,4 +1,4 @@
-"""What `bench.faults` does for hours, for five rounds."""
+"""What `bench.faults` does for hours, for some rounds."""
 
 import json
 import subprocess
@@ -7,8 +7,9 @@ import sys
 
 def test_a_run_that_is_killed_again_and_again_has_the_bits_of_one_that_is_not() -> None:
     """A random process of it, in each of five rounds; with exploring starts and the critic."""
-    command = [sys.executable, "-m", "bench.faults", "crash", "--rounds", "5"]
+    command = [sys.executable, "-m", "bench.faults", "crash", "--rounds", "5", "--longest", "6"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
-    assert result["rounds"] == 5 and result["steps"] >= 2000 and result["different"] == []
+    assert result["from a checkpoint"] >= 1, "nothing was resumed: to be equal shows nothing then"
+    assert result["steps"] >= 2000 and result["different"] == []
