@@ -4,6 +4,7 @@ What envs do depends on their state and their actions alone. So the parent keeps
 ago, and the messages since then; a new subprocess takes these steps again, and goes on.
 """
 
+import os
 import signal
 import socket
 import struct
@@ -14,7 +15,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
 from fastpong.arrays import Arrays
-from fastpong.envs.worker import DONE, GONE, RESTORE, SAVE
+from fastpong.envs.worker import DONE, GONE, LONGEST_ERROR, RESTORE, SAVE, message_length
 from fastpong.errors import EnvError
 from fastpong.parallel.losses import Losses
 from fastpong.parallel.machine import processor_time
@@ -32,7 +33,7 @@ class WorkerHandle:
     """Sends messages to a subprocess and waits for its answers, in order.
 
     `ends` are a subprocess and the pipe to it; `start` starts another one. `states` is where it saves those of its
-    envs, in the shared memory.
+    envs, in the shared memory: arrays (envs, …).
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class WorkerHandle:
         losses: Losses,
     ):
         self._name, self._start, self._states, self._losses = name, start, states, losses
+        self._length = message_length(len(states["steps"]))
         self._saved: Arrays | None = None  # states of all envs; None: those of a new subprocess
         self._since: list[bytes] = []  # messages since then
         self._open: deque[bytes] = deque()  # messages that are not answered yet
@@ -89,9 +91,12 @@ class WorkerHandle:
         self._since.append(message)
         self._open.append(message)
         try:
-            self.pipe.send_bytes(message)
+            self._write(message)
         except GONE:
             pass  # to be seen when it should answer
+
+    def _write(self, message: bytes) -> None:
+        os.write(self.pipe.fileno(), message.ljust(self._length, b"\0"))
 
     def _answered(self) -> bytes:
         """Wait for the next answer; return the message that it belongs to."""
@@ -112,17 +117,19 @@ class WorkerHandle:
         stood, before = 0, -1.0
         while stood < HANG_SECONDS:
             try:
-                answer = self.pipe.recv_bytes()
+                answer = os.read(self.pipe.fileno(), len(DONE))
+                if not answer:
+                    raise EOFError
             except BlockingIOError:
                 now = processor_time(self.process.pid)
                 stood, before = (stood + 1 if now == before else 0), now
             except GONE:
                 raise LookupError(self._end()) from None
             else:
-                if answer != DONE:
-                    error, _, trace = answer.decode().partition("\n")
-                    raise EnvError(f"an env subprocess failed: {error}") from RuntimeError(trace)
-                return
+                if answer == DONE:
+                    return
+                error, _, trace = os.read(self.pipe.fileno(), LONGEST_ERROR).decode(errors="replace").partition("\n")
+                raise EnvError(f"an env subprocess failed: {error}") from RuntimeError(trace)
         raise LookupError(f"(pid {self.process.pid}) hangs")
 
     def _end(self) -> str:
@@ -141,10 +148,10 @@ class WorkerHandle:
                 self._take(*self._start())
                 if self._saved:
                     self._write_states()
-                    self.pipe.send_bytes(RESTORE)
+                    self._write(RESTORE)
                     self._read()
                 for place, message in enumerate(self._since, len(self._open) - len(self._since)):
-                    self.pipe.send_bytes(message)
+                    self._write(message)
                     if place < 0:  # it was answered already
                         self._read()
                 return

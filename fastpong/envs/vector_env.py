@@ -25,7 +25,7 @@ from fastpong.envs.division import check_workers, divide
 from fastpong.envs.emulators import Emulators, extra_layout, observation_space, state_layout
 from fastpong.envs.handle import WorkerHandle
 from fastpong.envs.memory import SharedArrays, zeros
-from fastpong.envs.worker import GONE, MAX_GROUPS, RESET, SAVE, start_method, work
+from fastpong.envs.worker import GO_ON, GONE, MAX_GROUPS, RESET, SAVE, start_method, work
 from fastpong.errors import EnvError, UsageError
 from fastpong.parallel.losses import Losses
 from fastpong.parallel.machine import CoreRotation, pin
@@ -136,7 +136,7 @@ class VectorEnv(AsyncVectorEnv):
         """See `Envs`; with a seed, from that run seed."""
         self._finish_steps()
         for handle in self._handles:
-            handle.send(RESET if seed is None else RESET + struct.pack("q", seed))
+            handle.send(RESET + struct.pack("q", GO_ON if seed is None else seed))
         for handle in self._handles:
             handle.wait_for_all()
         return self.observations, {}

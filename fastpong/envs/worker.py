@@ -3,7 +3,6 @@
 import contextlib
 import multiprocessing
 import os
-import pickle
 import struct
 import sys
 import traceback
@@ -23,16 +22,20 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 GONE = (EOFError, BrokenPipeError, ConnectionResetError)
 """What a pipe raises when the process at its other end is no more."""
 
-MAX_GROUPS = 128
-"""A message that steps a group begins with the group's number, one byte; a pickle begins with 128."""
+MAX_GROUPS = 253
+"""A message that steps a group begins with the group's number, one byte, and others with what comes next."""
 
 SAVE, RESTORE, RESET = b"\xfd", b"\xfe", b"\xff"
 """Messages that tell all envs to write their states into the shared memory, to read them, and to begin anew."""
 
-DONE = b"\0"
-"""The answer to a message; any other is the text of an error, and where it was raised.
+GO_ON = -1
+"""Instead of a seed in `RESET`: the noise goes on."""
 
-It is short, because a subprocess that is stopped must not have written half of it."""
+DONE, FAILED = b"\0", b"\1"
+"""Answers to a message; after the second comes the text of an error, and where it was raised."""
+
+LONGEST_ERROR = 16_000
+"""Bytes; the system hands over so many at once."""
 
 
 @contextlib.contextmanager
@@ -65,41 +68,49 @@ def start_method() -> Iterator[str]:
                 os.environ[name] = value
 
 
-def work(memory: SharedArrays, index: int, env_fn: Any, pipe: Connection, parent_pipe: Connection, *_: object) -> None:
+def message_length(rows: int) -> int:
+    """Return the bytes of each message to a subprocess with so many envs: an action for each, or a seed.
+
+    All have one length, so that one read takes one of them whole: `Connection.recv_bytes`, with two reads and a dozen
+    calls in Python, takes four times as long as `os.read`.
+    """
+    return 1 + max(rows, struct.calcsize("q"))
+
+
+def work(
+    memory: SharedArrays, index: int, env_fn: Any, pipe: Connection, parent_pipe: Connection, *gymnasiums: object
+) -> None:
     """Body of a subprocess. After `memory` come the arguments of a worker of gymnasium's `AsyncVectorEnv`.
 
-    A message is the number of a group and the actions of its envs, uint8; or `SAVE`, or `RESTORE`; or `RESET`, perhaps
-    with a seed, int64. `DONE` answers it. Gymnasium itself asks once, with a pickle, whether the spaces are its own.
+    A message is the number of a group and the actions of its envs, uint8; or `SAVE`, or `RESTORE`; or `RESET` and a
+    seed, int64. It is filled up to `message_length`. `DONE` answers it. If gymnasium started the subprocess, it first
+    asks whether the spaces are its own.
     """
     ignore()
     parent_pipe.close()
     env: Emulators = env_fn()
     own = {name: array[index] for name, array in memory.arrays.items()}
     env.bind(own)
+    file, length = pipe.fileno(), message_length(env.rows)
     try:
-        while True:
-            message = pipe.recv_bytes()
-            if message[0] < MAX_GROUPS:
-                env.step_group(message[0], message[1:])
-            elif message == SAVE:
+        if gymnasiums:
+            pipe.recv()
+            pipe.send(((True, True), True))  # one function makes them all; to compare large boxes takes 0.8 MB an env
+        while message := os.read(file, length):
+            code = message[0]
+            if code < MAX_GROUPS:
+                env.step_group(code, message[1 : 1 + len(env.groups[code])])
+            elif message[:1] == SAVE:
                 env.save(own)
-            elif message == RESTORE:
+            elif message[:1] == RESTORE:
                 env.restore(own)
-            elif message[:1] == RESET:
-                env.reset(seed=struct.unpack("q", message[1:])[0] if message[1:] else None)
             else:
-                _answer_gymnasium(pipe, message)
-                continue
-            pipe.send_bytes(DONE)
+                (seed,) = struct.unpack_from("q", message, 1)
+                env.reset(seed=None if seed == GO_ON else seed)
+            os.write(file, DONE)
     except GONE:
         pass  # the parent closed the pipe, or died
     except Exception as error:
         with contextlib.suppress(*GONE):
-            pipe.send_bytes(f"{type(error).__name__}: {error}\n{traceback.format_exc()}".encode())
-
-
-def _answer_gymnasium(pipe: Connection, message: bytes) -> None:
-    command, _ = pickle.loads(message)
-    if command != "_check_spaces":
-        raise ValueError(f"unknown command {command!r}")
-    pipe.send(((True, True), True))  # one function makes them all; to compare large boxes takes 0.8 MB an env
+            text = f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
+            os.write(file, FAILED + text.encode()[:LONGEST_ERROR])

@@ -89,7 +89,8 @@ class Observations:
         return image[0]  # type: ignore[no-any-return]
 
     def _draw(self, screens: U8, rows: I64, members: I64, begins: Bool, before: Array, images: Array) -> None:
-        images[members] = screens[rows]
+        for env, row in zip(members.tolist(), rows.tolist(), strict=True):  # an index of arrays copies twice
+            images[env] = screens[row]
 
 
 class Colours(Observations):

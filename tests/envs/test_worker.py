@@ -23,14 +23,6 @@ def test_a_failing_subprocess_says_why() -> None:
         assert "step_group" in str(caught.value.__cause__)
 
 
-def test_an_unknown_command_is_told() -> None:
-    with VectorEnv(2, 1) as envs:
-        envs.reset()
-        envs.parent_pipes[0].send(("fly", None))
-        with pytest.raises(EnvError, match="ValueError: unknown command 'fly'"):
-            play_at_random(envs, 1)
-
-
 def test_subprocesses_ignore_ctrl_c_and_have_one_thread() -> None:
     with VectorEnv(4, 2) as envs:
         envs.reset()
