@@ -1,4 +1,4 @@
-"""What a training pays for it that nothing is lost: lines of metrics, checkpoints, and saved states of envs.
+"""What it costs a training that nothing is lost: lines of metrics, checkpoints, and saved states of envs.
 
     python -m bench.cost [--steps 1000000]
 

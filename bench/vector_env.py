@@ -1,21 +1,25 @@
 """Steps per second of vector envs at the same observation: fastpong's, ale-py's, EnvPool's and gymnasium's own.
 
-    python -m bench.vector_env [--envs 8 64 256] [--seconds 2] [--rounds 5] [--json]
+    python -m bench.vector_env [--envs 8 64 256] [--others ale-py] [--rounds 40] [--json]
 
-All in turns within a round, random actions, sticky 0.25, one worker or thread per core; shares are the medians of the
-ratios to the limit, bare emulators without observations, within a round. ``stack84`` is a stack of four grey 84×84
-images with maximum over two frames, ``screen`` a single whole screen: palette indices of fastpong, grey of the others
-where they have no palette, ``rgb`` in colour. EnvPool has no native screens in grey, and stands where it can. A step in
-which a game only begins anew is not counted.
+Each in a process of its own, in turns within a round, random actions, sticky 0.25, one worker or thread per core. Shares
+are the medians of the ratios to the limit, bare emulators without observations, within a round; "times" says how many
+times as fast as another one fastpong is: median and quartiles of the ratios within a round. ``stack84`` is a stack of
+four grey 84×84 images with maximum over two frames, ``screen`` a single whole screen: palette indices of fastpong, grey
+of the others where they have no palette, ``rgb`` in colour. EnvPool has no native screens in grey, and stands where it
+can. A step in which a game only begins anew is not counted.
 """
 
 import contextlib
 import functools
 import importlib.util
 import json
+import multiprocessing
+import operator
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
 from typing import Any
 
 import ale_py
@@ -75,6 +79,15 @@ def stock(envs: int, obs: str) -> Any:
     return AsyncVectorEnv([functools.partial(_one, obs)] * envs)
 
 
+OTHERS: dict[str, Callable[[int, str], Any]] = {"ale-py": ale_vector, "gymnasium": stock}
+if importlib.util.find_spec("envpool"):
+    OTHERS["EnvPool"] = envpool
+ALL: dict[str, Callable[[int, str], Any]] = {
+    "fastpong": functools.partial(ours, copy=True), "fastpong, copy=False": functools.partial(ours, copy=False),
+    **OTHERS,
+}  # fmt: skip
+
+
 def speed(env: Any, envs: int) -> Callable[[float], float]:
     """Return a function that steps an env for some seconds, and returns its steps per second."""
     env.reset()
@@ -92,28 +105,54 @@ def speed(env: Any, envs: int) -> Callable[[float], float]:
     return measure
 
 
-def compare(envs: int, obs: str, seconds: float, rounds: int) -> dict[str, Any]:
-    """Measure all of them in turns; return steps/s and shares of the limit."""
-    makers: dict[str, Callable[[], Any]] = {
-        "fastpong": lambda: ours(envs, obs, True), "fastpong, copy=False": lambda: ours(envs, obs, False),
-        "ale-py": lambda: ale_vector(envs, obs), "gymnasium": lambda: stock(envs, obs),
-    }  # fmt: skip
-    if importlib.util.find_spec("envpool"):
-        makers["EnvPool"] = lambda: envpool(envs, obs)
+def serve(name: str, envs: int, obs: str, pipe: Connection) -> None:
+    """Body of a process: measure one of them for as many seconds as is asked, until that is 0."""
+    env = ALL[name](envs, obs)
+    measure = speed(env, envs)
+    pipe.send(0.0)
+    while seconds := pipe.recv():
+        pipe.send(measure(seconds))
+    env.close()
+
+
+def start(name: str, envs: int, obs: str, stack: contextlib.ExitStack) -> Callable[[float], float]:
+    """Start such a process, so that none is slowed down by another one's threads; return how to ask it."""
+    context = multiprocessing.get_context("spawn")
+    pipe, other = context.Pipe()
+    process = context.Process(target=serve, args=(name, envs, obs, other))
+    process.start()
+    other.close()
+    stack.callback(process.join)
+    stack.callback(pipe.send, 0.0)
+
+    def ask(seconds: float) -> float:
+        pipe.send(seconds)
+        return float(pipe.recv())
+
+    pipe.recv()
+    return ask
+
+
+def compare(envs: int, obs: str, seconds: float, rounds: int, others: Sequence[str]) -> dict[str, Any]:
+    """Measure ours and some others in turns: steps/s, shares of the limit, and how many times as fast ours is."""
     with contextlib.ExitStack() as stack:
         limit = emulator_limit(stack, make_config("fast", {"num_envs": envs}))
         measures = {"limit": functools.partial(limit, seconds)}
-        for name, make in makers.items():
-            env = make()
-            stack.callback(env.close)
-            measures[name] = functools.partial(speed(env, envs), seconds)
+        for name in ("fastpong", "fastpong, copy=False", *others):
+            measures[name] = functools.partial(start(name, envs, obs, stack), seconds)
         values = in_turns(measures, rounds)
     shares = {
         name: statistics.median(a / b for a, b in zip(taken, values["limit"], strict=True))
         for name, taken in values.items()
     }
+    times = {
+        name: [round(q, 3) for q in statistics.quantiles(map(operator.truediv, values["fastpong"], taken), n=4)]
+        for name, taken in values.items()
+        if name in others
+    }
     speeds = {name: round(statistics.median(taken)) for name, taken in values.items()}
-    return {"envs": envs, "obs": obs, "steps_per_s": speeds, "share": {k: round(v, 3) for k, v in shares.items()}}
+    shares = {name: round(share, 3) for name, share in shares.items()}
+    return {"envs": envs, "obs": obs, "steps_per_s": speeds, "share": shares, "times": times}
 
 
 def main() -> None:
@@ -121,17 +160,19 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--envs", type=int, nargs="+", default=[8, 64, 256])
     options.add_argument("--obs", nargs="+", choices=KINDS, default=KINDS)
-    options.add_argument("--seconds", type=float, default=2.0)
-    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--others", nargs="*", choices=OTHERS, default=list(OTHERS))
+    options.add_argument("--seconds", type=float, default=0.25)
+    options.add_argument("--rounds", type=int, default=40)
     options.add_argument("--json", action="store_true")
     arguments = options.parse_args()
     for obs in arguments.obs:
         for envs in arguments.envs:
-            row = compare(envs, obs, arguments.seconds, arguments.rounds)
-            text = ", ".join(
-                f"{name} {row['steps_per_s'][name]:,} ({share:.2f})" for name, share in row["share"].items()
-            )
-            print(json.dumps(row) if arguments.json else f"{obs}, {envs} envs: {text}", flush=True)
+            row = compare(envs, obs, arguments.seconds, arguments.rounds, arguments.others)
+            told = [f"{name} {row['steps_per_s'][name]:,} ({share:.2f})" for name, share in row["share"].items()]
+            told += [
+                f"{mid:.2f} ({low:.2f} … {high:.2f}) times {name}" for name, (low, mid, high) in row["times"].items()
+            ]
+            print(json.dumps(row) if arguments.json else f"{obs}, {envs} envs: {', '.join(told)}", flush=True)
 
 
 if __name__ == "__main__":
