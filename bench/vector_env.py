@@ -2,7 +2,7 @@
 
     python -m bench.vector_env [--envs 8 64 256] [--others ale-py] [--rounds 40] [--json]
 
-Each in a process of its own, in turns within a round, random actions, sticky 0.25, one worker or thread per core. Shares
+Each in a process of its own, in turns within a round; random actions, sticky 0.25, a worker or thread per core. Shares
 are the medians of the ratios to the limit, bare emulators without observations, within a round; "times" says how many
 times as fast as another one fastpong is: median and quartiles of the ratios within a round. ``stack84`` is a stack of
 four grey 84×84 images with maximum over two frames, ``screen`` a single whole screen: palette indices of fastpong, grey
