@@ -48,15 +48,15 @@ class Arm:
 
     def __init__(self, arguments: argparse.Namespace):
         self.name, self.late = arguments.name, arguments.late
-        self.out: Path = arguments.out
+        self.out: Path = arguments.out.resolve()
         self.settings: list[str] = arguments.set
         self.source: Path = arguments.source.resolve()
         self.steps = LATE_STEPS if self.late or self.name == "control" else EARLY_STEPS
 
     def fastpong(self, *arguments: object) -> list[str]:
         """Return a command of the checkout `source`."""
-        path = f"PYTHONPATH={self.source}"
-        return ["env", path, sys.executable, "-m", "fastpong", *map(str, arguments), "--workers", "1"]
+        there = f"--chdir={self.source}"  # Python looks for modules there first, before any PYTHONPATH
+        return ["env", there, sys.executable, "-m", "fastpong", *map(str, arguments), "--workers", "1"]
 
     def folder(self, seed: int, name: str | None = None) -> Path:
         """Return the run folder of a seed of this arm, or of the arm `name`."""

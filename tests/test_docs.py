@@ -69,7 +69,7 @@ def test_the_examples_that_need_pytorch(name: str, env: str) -> None:
 
 
 def test_the_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MINUTES", "0.05")
+    monkeypatch.setenv("MINUTES", "0.02")
     notebook = nbformat.read(ROOT / "docs/pong.ipynb", 4)
     NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
     shown = [output for cell in notebook.cells for output in cell.get("outputs", ())]

@@ -1,7 +1,11 @@
 import contextlib
 import importlib.util
+from argparse import Namespace
+from pathlib import Path
 
 from bench import learner
+from bench.ablation import Arm
+from bench.common import output_of
 from fastpong.commands.bench import NAMES, bench, table
 from fastpong.commands.speeds import training
 from fastpong.config import make_config
@@ -48,3 +52,11 @@ def test_the_learner_is_measured_and_its_gradient_is_the_dense_one() -> None:
     found = learner.measure(hidden=64, skip=3, rounds=1)
     assert {"all of the gradient", "Adam", "update, 1 thread", "dense NumPy", "dense / sparse"} <= found.keys()
     assert all(value > 0 for value in found.values())
+
+
+def test_an_arm_of_another_checkout_runs_its_code(tmp_path: Path) -> None:
+    """Whatever is installed, and wherever the command is given."""
+    (tmp_path / "fastpong").mkdir()
+    (tmp_path / "fastpong/__main__.py").write_text('import sys; print("the other one:", sys.argv[1])')
+    arm = Arm(Namespace(name="rate", late=True, out=Path("runs"), set=[], source=tmp_path))
+    assert output_of(arm.fastpong("--version")) == "the other one: --version\n"

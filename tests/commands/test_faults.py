@@ -6,8 +6,8 @@ import sys
 
 
 def test_a_run_that_is_killed_again_and_again_has_the_bits_of_one_that_is_not() -> None:
-    """A random process of it, in each of five rounds; with exploring starts and the critic."""
-    command = [sys.executable, "-m", "bench.faults", "crash", "--rounds", "5", "--longest", "6"]
+    """A random process of it, in each of three rounds; with exploring starts and the critic."""
+    command = [sys.executable, "-m", "bench.faults", "crash", "--rounds", "3", "--longest", "5"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
