@@ -111,9 +111,9 @@ class Arm:
 
 
 def area(lines: Lines, span: tuple[int, int]) -> float:
-    """Return the mean share of points won over a span of steps, or nan if the lines end before it does."""
+    """Return the mean share of points won over a span of steps, or nan if the lines do not span it."""
     told = [line for line in lines if line["point_rate"] is not None]
-    if not told or told[-1]["steps"] < span[1]:
+    if not told or told[0]["steps"] > span[0] or told[-1]["steps"] < span[1]:
         return float("nan")
     at = np.linspace(*span, 501)
     return float(np.interp(at, [line["steps"] for line in told], [line["point_rate"] for line in told]).mean())
@@ -163,7 +163,7 @@ def table(arms: dict[str, Any]) -> str:
         late, cells = arm["late"], [name, str(len(arm["seeds"]))]
         for column in range(5):
             values = known(arm, column)
-            if not values or (late and column == 0):
+            if not values:
                 cells.append("")
             elif column in (1, 2):
                 cells.append(f"{statistics.median(values.values()):.2f} ({max(values.values()):.2f})")
