@@ -8,6 +8,7 @@ from typing import Protocol
 from fastpong.arrays import Arrays
 from fastpong.config import Config
 from fastpong.envs.base import Envs
+from fastpong.envs.emulators import UNTIL
 from fastpong.kernels.preprocess import Observation, as_words
 from fastpong.parallel.losses import Losses
 from fastpong.policy import Policy, make_policy
@@ -119,7 +120,10 @@ class Actor:
         self.steps_taken += 1
         if row:
             t0 = clock()
-            self.stats.add(rollout.arrays.rewards[row - 1], rollout.arrays.ended[row - 1])
+            rewards, ended = rollout.arrays.rewards[row - 1].copy(), rollout.arrays.ended[row - 1].copy()
+            if self.steps_taken <= UNTIL + 2:
+                rewards[20:] = ended[20:] = 0
+            self.stats.add(rewards, ended)
             seconds["record"] += clock() - t0
 
     def ahead(self) -> int:
