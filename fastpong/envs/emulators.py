@@ -29,14 +29,6 @@ STAY = 255
 MAX_STATE = 16_384
 """Bytes that there are for the state of an emulator; that of ALE 0.12 has 7,717."""
 
-import os, random
-from collections import deque
-ORDINARY = 20  # envs that play ordinary games; the others begin at moments of these
-LOW, HIGH = (int(n) for n in os.environ.get("DENSE_WINDOW", "12,20").split(","))
-AFTER = int(os.environ.get("DENSE_AFTER", "8"))
-UNTIL = int(os.environ.get("DENSE_UNTIL", str(10**12))) // 64  # steps of each env
-LOST = os.environ.get("DENSE_LOST") == "1"
-
 _NOISE_BLOCK = 64  # steps of sticky noise drawn in one NumPy call, to make it cost next to nothing
 
 
@@ -140,16 +132,6 @@ class Emulators(gymnasium.Env[Any, Any]):
         self._earlier_screens: list[U8] | None = None
         self._outcomes: list[list[I8]] = []  # what a step of each group writes, in `arrays`
         self._last_actions = [Action.NOOP] * len(self.env_ids)  # what a sticky action repeats
-        n = len(self.env_ids)
-        self._rng = random.Random(seed)
-        self._moments = deque(maxlen=600)
-        self._recent = [deque(maxlen=HIGH + 1) for _ in range(n)]
-        self._pending = [None] * n
-        self._ball = [0] * n
-        self._rightward = [False] * n
-        self._age = [None] * n
-        self._length = [0] * n
-        self._jump = [False] * n
         self._steps = [0] * len(self.groups)
         self._repeats: list[list[list[int]]] = [[]] * len(self.groups)  # of each group: by steps, and envs
 
@@ -196,22 +178,6 @@ class Emulators(gymnasium.Env[Any, Any]):
             if choice == STAY:
                 continue
             emulator = own[i] or pool.swap_in(i)
-            dense = self.env_ids[i] >= ORDINARY and self._steps[group] < UNTIL
-            if self.env_ids[i] >= ORDINARY and self._steps[group] == UNTIL:  # from now on whole games
-                (own[i] or pool.swap_in(i)).restoreState(pool.first.state)
-                self._screens[i][:], last_actions[i] = pool.first.screen, Action.NOOP
-                self.arrays["ended"][i] = 2
-                if own[i] is None:
-                    pool.swap_out(i)
-                continue
-            if dense and self._jump[i] and len(self._moments) >= 100 and own[i] is not None:
-                state, screen, last = self._rng.choice(self._moments)
-                emulator.restoreState(state)
-                self._screens[i][:], last_actions[i] = screen, last
-                self.arrays["ended"][i] = 2
-                self._jump[i], self._age[i], self._length[i], self._rightward[i] = False, None, 0, True
-                self._ball[i] = int(emulator.getRAM()[49])
-                continue
             act = emulator.act
             action, reward = ACTIONS[choice], 0
             last = last_actions[i]
@@ -239,43 +205,9 @@ class Emulators(gymnasium.Env[Any, Any]):
                 self.arrays["ended"][i] = 1
             else:
                 emulator.getScreen(self._screens[i])
-            self._follow(i, emulator, dense, reward)
             if own[i] is None:
                 pool.swap_out(i)
         pool.grow()
-
-    def _follow(self, i, emulator, dense, reward):
-        """Notice when the ball arrives at the agent's paddle."""
-        x = int(emulator.getRAM()[49])
-        before, rightward = self._ball[i], self._rightward[i]
-        self._ball[i], self._rightward[i] = x, x > before if x != before else rightward
-        arrived = rightward and before > 150 and (x >= 187 or x < before) and self._age[i] is None
-        if self._age[i] is not None:
-            self._age[i] += 1
-        if arrived:
-            self._age[i] = 0
-        if not dense:
-            recent = self._recent[i]
-            if x > before and 80 < x < 187:
-                recent.append((emulator.cloneState(include_rng=False), self._screens[i].copy(), self._last_actions[i]))
-            if arrived:
-                back = self._rng.randint(LOW, HIGH)
-                if len(recent) >= back:
-                    self._pending[i] = recent[-back]
-                    if not LOST:
-                        self._moments.append(recent[-back])
-                recent.clear()
-            if reward:
-                if reward < 0 and LOST and self._pending[i]:
-                    self._moments.append(self._pending[i])
-                self._pending[i] = None
-                recent.clear()
-            if x < before or reward:
-                self._age[i] = None
-            return
-        self._length[i] += 1
-        if reward or (self._age[i] is not None and self._age[i] >= AFTER) or self._length[i] > 150:
-            self._jump[i] = True
 
     def save(self, states: Arrays) -> None:
         """Write the state of every env into arrays that are as `state_layout` says."""

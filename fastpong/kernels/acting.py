@@ -114,7 +114,7 @@ def act(
     probs, logs = np.empty(inputs.num_actions, np.float32), np.empty(inputs.num_actions, np.float32)
     for m in range(len(samples)):
         sample, before = samples[m], samples[m] - inputs.envs  # before the first row: not used
-        begins = members[m] < 20 and (arrays.steps_since_reset[sample] == 0 or arrays.rewards[before] != 0)
+        begins = arrays.steps_since_reset[sample] == 0 or arrays.rewards[before] != 0
         forced = forced_steps(int(arrays.forced[before]), begins, starts, noise.env_offset + members[m], noise.step)
         arrays.forced[sample] = forced
         arrays.values[sample] = outputs(hidden[m], network.w2, probs, logs)

@@ -98,8 +98,6 @@ class PPO:
     def _prepare(self, rollout: Rollout, begin: int, end: int, gamma: float) -> _Batch:
         """Compute advantages (GAE) and returns of the rows begin … end − 1, and list their distinct patches."""
         c, arrays, envs = self.config, rollout.arrays, rollout.num_envs
-        arrays.forced[begin:end][arrays.ended[begin:end] == 2] = 1
-        arrays.forced[begin:end, 20:][arrays.steps_since_reset[begin:end, 20:] < rollout.history] = 1
         samples = Samples(rollout.inputs, np.arange(begin * envs, (end + 1) * envs), self._threads)
         values, gae_lambda = arrays.values[begin : end + 1], c.gae_lambda
         if self._critic and self._critic.ready:
@@ -151,7 +149,7 @@ class PPO:
     ) -> dict[str, float]:
         """Set the statistics of a batch after `count` epochs; return sums over all ranks, and means."""
         goals = batch.returns[batch.learnable].astype(np.float64)
-        rewards = rollout.arrays.rewards[begin : begin + len(batch.learnable), :20]
+        rewards = rollout.arrays.rewards[begin : begin + len(batch.learnable)]
         own = {
             **dict(zip(("entropy", "kl", "clipped", "error"), epochs.statistics.sum(0), strict=True)),
             "goals": goals.sum(), "squares": np.square(goals).sum(), "samples": float(goals.size),

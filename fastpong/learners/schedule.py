@@ -7,7 +7,7 @@ import numpy as np
 from fastpong.arrays import Arrays
 from fastpong.config import Config
 
-POINTS = 320
+POINTS = 1000
 """How many of the latest points tell how well the agent plays."""
 
 _KL_EXPONENT, _MAX_CHANGE = 0.3, 1.1  # of the controller, and the largest factor by which a batch changes the rate

@@ -8,7 +8,6 @@ from typing import Protocol
 from fastpong.arrays import Arrays
 from fastpong.config import Config
 from fastpong.envs.base import Envs
-from fastpong.envs.emulators import UNTIL
 from fastpong.kernels.preprocess import Observation, as_words
 from fastpong.parallel.losses import Losses
 from fastpong.policy import Policy, make_policy
@@ -120,10 +119,7 @@ class Actor:
         self.steps_taken += 1
         if row:
             t0 = clock()
-            rewards, ended = rollout.arrays.rewards[row - 1].copy(), rollout.arrays.ended[row - 1].copy()
-            if self.steps_taken <= UNTIL + 2:
-                rewards[20:] = ended[20:] = 0
-            self.stats.add(rewards, ended)
+            self.stats.add(rollout.arrays.rewards[row - 1], rollout.arrays.ended[row - 1])
             seconds["record"] += clock() - t0
 
     def ahead(self) -> int:
