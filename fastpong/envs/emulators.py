@@ -29,14 +29,6 @@ STAY = 255
 MAX_STATE = 16_384
 """Bytes that there are for the state of an emulator; that of ALE 0.12 has 7,717."""
 
-import os, random
-from collections import deque
-LOW, HIGH = (int(n) for n in os.environ.get("DENSE_WINDOW", "12,20").split(","))
-AFTER = int(os.environ.get("DENSE_AFTER", "8"))
-UNTIL = int(os.environ.get("DENSE_UNTIL", str(10**12))) // 64  # steps of each env
-REPEATS = int(os.environ.get("DENSE_REPEATS", "7"))
-KEPT = int(os.environ.get("DENSE_KEPT", "16"))
-
 _NOISE_BLOCK = 64  # steps of sticky noise drawn in one NumPy call, to make it cost next to nothing
 
 
@@ -140,17 +132,6 @@ class Emulators(gymnasium.Env[Any, Any]):
         self._earlier_screens: list[U8] | None = None
         self._outcomes: list[list[I8]] = []  # what a step of each group writes, in `arrays`
         self._last_actions = [Action.NOOP] * len(self.env_ids)  # what a sticky action repeats
-        n = len(self.env_ids)
-        self._rng = [random.Random(seed * 1000 + int(i)) for i in env_ids]
-        self._moments = [deque(maxlen=KEPT) for _ in range(n)]
-        self._back = [None] * n  # steps before the arrival at which the next moment is kept; 0: it is
-        self._ball = [0] * n
-        self._rightward = [False] * n
-        self._age = [None] * n
-        self._length = [0] * n
-        self._jump = [False] * n
-        self._left = [None] * n  # windows still to play before the game goes on
-        self._game = [None] * n
         self._steps = [0] * len(self.groups)
         self._repeats: list[list[list[int]]] = [[]] * len(self.groups)  # of each group: by steps, and envs
 
@@ -197,25 +178,8 @@ class Emulators(gymnasium.Env[Any, Any]):
             if choice == STAY:
                 continue
             emulator = own[i] or pool.swap_in(i)
-            cut = 0
-            if self._jump[i]:
-                self._jump[i], self._length[i] = False, 0
-                if self._left[i] is None:
-                    self._game[i] = emulator.cloneState(include_rng=False), last_actions[i]
-                    self._left[i] = REPEATS
-                if self._left[i]:
-                    cut = 2
-                    self._left[i] -= 1
-                    state, last_actions[i] = self._rng[i].choice(self._moments[i])
-                    self._rightward[i] = True
-                else:
-                    cut, self._left[i] = 3, None
-                    state, last_actions[i] = self._game[i]
-                    self._rightward[i] = False
-                emulator.restoreState(state)
-                self._ball[i], self._age[i] = int(emulator.getRAM()[49]), None
             act = emulator.act
-            action, reward = last_actions[i] if cut else ACTIONS[choice], 0
+            action, reward = ACTIONS[choice], 0
             last = last_actions[i]
             if earlier:
                 for frame in range(self.frame_skip):
@@ -241,41 +205,9 @@ class Emulators(gymnasium.Env[Any, Any]):
                 self.arrays["ended"][i] = 1
             else:
                 emulator.getScreen(self._screens[i])
-            if cut:
-                self.arrays["ended"][i] = cut
-            self._follow(i, emulator, reward, self._steps[group])
             if own[i] is None:
                 pool.swap_out(i)
         pool.grow()
-
-    def _follow(self, i, emulator, reward, steps):
-        """Notice when the ball arrives at the agent's paddle."""
-        x = int(emulator.getRAM()[49])
-        before, rightward = self._ball[i], self._rightward[i]
-        self._ball[i], self._rightward[i] = x, 0 < x - before <= 16 if x != before else rightward
-        arrived = rightward and before > 150 and (x >= 187 or x < before) and self._age[i] is None
-        if self._age[i] is not None:
-            self._age[i] += 1
-        if arrived:
-            self._age[i] = 0
-        if self._left[i] is None:
-            if steps >= UNTIL:
-                return
-            if not 0 < x - before <= 16 or before == 0:
-                self._back[i] = None
-            elif self._back[i] is None and self._age[i] is None:
-                self._back[i] = self._rng[i].randint(LOW, HIGH)
-            if self._back[i] and 0 < (187 - x) / (x - before) <= self._back[i]:
-                self._moments[i].append((emulator.cloneState(include_rng=False), self._last_actions[i]))
-                self._back[i] = 0
-            if x < before or reward:
-                self._age[i] = None
-            if reward:  # between two points, so that no trajectory of the game is cut
-                self._jump[i] = len(self._moments[i]) > 0
-            return
-        self._length[i] += 1
-        if reward or (self._age[i] is not None and self._age[i] >= AFTER) or self._length[i] > 60:
-            self._jump[i] = True
 
     def save(self, states: Arrays) -> None:
         """Write the state of every env into arrays that are as `state_layout` says."""

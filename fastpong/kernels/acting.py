@@ -115,8 +115,7 @@ def act(
     for m in range(len(samples)):
         sample, before = samples[m], samples[m] - inputs.envs  # before the first row: not used
         begins = arrays.steps_since_reset[sample] == 0 or arrays.rewards[before] != 0
-        cut = arrays.ended[before] >= 2
-        forced = 0 if cut else forced_steps(int(arrays.forced[before]), begins, starts, noise.env_offset + members[m], noise.step)
+        forced = forced_steps(int(arrays.forced[before]), begins, starts, noise.env_offset + members[m], noise.step)
         arrays.forced[sample] = forced
         arrays.values[sample] = outputs(hidden[m], network.w2, probs, logs)
         if forced != 0:

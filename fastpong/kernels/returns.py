@@ -123,11 +123,6 @@ def advantages_of(
     for n in range(envs):
         running = longer = 0.0
         for t in range(rows - 1, -1, -1):
-            if ended[t, n] >= 2:
-                running = longer = 0.0
-                advantages[t, n] = 0.0
-                returns[t, n] = values[t, n]
-                continue
             over = rewards[t, n] != 0 or ended[t, n] != 0
             after = 0.0 if over else float(values[t + 1, n])
             delta = rewards[t, n] + gamma * after - values[t, n]

@@ -90,8 +90,7 @@ class PPO:
             rate = c.learning_rate * schedule.anneal_factor(steps)
             self.statistics["critic_explained_variance"] = self._critic.learn(rollout, schedule.gamma(steps), rate)
         rollout.release(end, keep)
-        schedule.adapt(steps, *rollout.won_lost, sums["kl"])
-        rollout.won_lost[:] = 0, 0
+        schedule.adapt(steps, int(sums["won"]), int(sums["lost"]), sums["kl"])
         # Sampled actions differ from the likeliest one even where that is known to be better: without growing logits
         # the entropy stays at a third of its greatest value, whatever the coefficient of its bonus.
         self.policy.scale_logits(schedule.logit_factor(steps, sums["entropy"]))
@@ -99,8 +98,6 @@ class PPO:
     def _prepare(self, rollout: Rollout, begin: int, end: int, gamma: float) -> _Batch:
         """Compute advantages (GAE) and returns of the rows begin … end − 1, and list their distinct patches."""
         c, arrays, envs = self.config, rollout.arrays, rollout.num_envs
-        unlearned = (arrays.ended[begin:end] >= 2) | (arrays.steps_since_reset[begin:end] < rollout.history)
-        arrays.forced[begin:end][unlearned & (arrays.forced[begin:end] == 0)] = 1
         samples = Samples(rollout.inputs, np.arange(begin * envs, (end + 1) * envs), self._threads)
         values, gae_lambda = arrays.values[begin : end + 1], c.gae_lambda
         if self._critic and self._critic.ready:

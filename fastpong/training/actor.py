@@ -5,8 +5,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
-import numpy as np
-
 from fastpong.arrays import Arrays
 from fastpong.config import Config
 from fastpong.envs.base import Envs
@@ -85,7 +83,6 @@ class Actor:
         self.rollout = self.policy.make_rollout(envs.env_count)
         self.stats = EpisodeStats(config.num_envs, config.running_reward_decay, self.mine)
         self.steps_taken = 0
-        self.window, self.won_lost = np.zeros(envs.env_count, bool), [0, 0]
         self.seconds = dict.fromkeys(STAGES, 0.0)
         self._observation = Observation(as_words(envs.screens), envs.rewards, envs.ended)
         self._rows = [envs.rows[members] for members in envs.groups]
@@ -122,12 +119,7 @@ class Actor:
         self.steps_taken += 1
         if row:
             t0 = clock()
-            rewards, ended = rollout.arrays.rewards[row - 1].copy(), rollout.arrays.ended[row - 1].copy()
-            self.window[ended == 2], self.window[ended == 3] = True, False
-            self.stats.add(np.where(self.window, np.int8(0), rewards), ((ended == 1) & ~self.window).astype(np.int8))
-            self.won_lost[0] += int((rewards[~self.window] > 0).sum())
-            self.won_lost[1] += int((rewards[~self.window] < 0).sum())
-            rollout.won_lost = self.won_lost
+            self.stats.add(rollout.arrays.rewards[row - 1], rollout.arrays.ended[row - 1])
             seconds["record"] += clock() - t0
 
     def ahead(self) -> int:
