@@ -18,7 +18,7 @@ GROUPS = {
     "learner": "what every learner has",
     "ppo": "PPO",
     "late": "PPO once the agent wins most points",
-    "starts": "PPO's exploring starts, and when it begins anew",
+    "starts": "PPO's exploring starts",
     "reinforce": "the reference programs' learner",
 }
 """Groups of settings: the tables of ``config.toml``."""
@@ -117,10 +117,6 @@ class Config:
     exploring_start_until: int = _setting(
         "starts", 1_000_000, "the share of points that begin so falls in a line from 1 to 0 at this step", 1
     )
-    retry_steps: int = _setting(
-        "starts", 300_000, "steps after which an agent that wins too little is given up for a new one", 1
-    )
-    retry_win_rate: float = _setting("starts", 0.35, "share of 1000 points won below which it is; 0: off", 0.0, 1.0)
 
     batch_games: int = _setting("reinforce", 10, "games that end before each update", 1, 10**6)
     batch_unit: str = _setting(

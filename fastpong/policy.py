@@ -82,14 +82,10 @@ class Policy(ABC):
         self.config, self.env_offset = config, env_offset
         self._action_key: Any = np.uint64(stream_key(config.seed, ACTION))
         self._start_key: Any = np.uint64(stream_key(config.seed, START))
-        self.initialise()
-
-    def initialise(self, attempt: int = 0) -> None:
-        """Make `weights`, others for each attempt."""
-        self._draw(np.random.default_rng(stream_key(self.config.seed, WEIGHTS) + attempt))
+        self.initialise(np.random.default_rng(stream_key(config.seed, WEIGHTS)))
 
     @abstractmethod
-    def _draw(self, rng: np.random.Generator) -> None:
+    def initialise(self, rng: np.random.Generator) -> None:
         """Make `weights`."""
 
     @abstractmethod
@@ -116,7 +112,7 @@ class Policy(ABC):
 class MlpPolicy(Policy):
     """The reference programs' network: hidden = relu(x · w1), logits = w2 · hidden; the last action's logit is 0."""
 
-    def _draw(self, rng: np.random.Generator) -> None:
+    def initialise(self, rng: np.random.Generator) -> None:
         """N(0, 1) / √fan_in, which the reference programs call Xavier."""
         units = self.config.hidden_units
         self.weights = Weights({"w1": (PIXELS, units), "w2": (self.config.num_actions - 1, units)})
@@ -138,7 +134,7 @@ class MlpPolicy(Policy):
 class ConvPolicy(Policy):
     """A convolution, a hidden layer, and a logit per action and the value on top."""
 
-    def _draw(self, rng: np.random.Generator) -> None:
+    def initialise(self, rng: np.random.Generator) -> None:
         """Small logits: Adam's steps soon make the features, and all actions are about equally likely at first."""
         net = ConvNet(self.config, self.config.num_actions + 1, rng)
         net.network.w2[:-1] *= 0.1

@@ -94,10 +94,6 @@ class PPO:
         # Sampled actions differ from the likeliest one even where that is known to be better: without growing logits
         # the entropy stays at a third of its greatest value, whatever the coefficient of its bonus.
         self.policy.scale_logits(schedule.logit_factor(steps, sums["entropy"]))
-        if schedule.gives_up(steps):
-            self.policy.initialise(schedule.retries)
-            self._updater = Updater(self.policy.net, self._comm, self._threads)
-            self.statistics["retries"] = schedule.retries
 
     def _prepare(self, rollout: Rollout, begin: int, end: int, gamma: float) -> _Batch:
         """Compute advantages (GAE) and returns of the rows begin … end − 1, and list their distinct patches."""
@@ -167,7 +163,6 @@ class PPO:
         variance = sums["squares"] - sums["goals"] ** 2
         self.statistics = {
             "phase": self.schedule.phase,
-            "retries": self.schedule.retries,
             "entropy": sums["entropy"],
             "approx_kl": sums["kl"],
             "clip_fraction": sums["clipped"],

@@ -10,9 +10,6 @@ from fastpong.config import Config
 POINTS = 1000
 """How many of the latest points tell how well the agent plays."""
 
-RETRIES = 3
-"""How often a run begins anew, at most."""
-
 _KL_EXPONENT, _MAX_CHANGE = 0.3, 1.1  # of the controller, and the largest factor by which a batch changes the rate
 
 
@@ -25,10 +22,6 @@ class Schedule:
     near 0 from getting any better. The larger the logits, the further a step of the optimiser moves the policy: the
     learning rate is reduced, as long as it has to be, so that a batch changes the policy by no more than `target_kl`
     (as TorchRL's KL-adaptive rate); `rate` is what the divergence allows at present.
-
-    Whether an agent comes to wait for the ball at the lower wall, from where it wins, is decided within 0.2 M steps, by
-    luck. One that wins too little after `retry_steps` is given up: everything begins anew at `began`, after `retries`
-    such attempts (random restarts, as in Luby et al., "Optimal speedup of Las Vegas algorithms", 1993).
     """
 
     def __init__(self, config: Config):
@@ -36,7 +29,6 @@ class Schedule:
         self._outcomes: deque[tuple[int, int]] = deque()  # points won and lost in each of the latest batches
         self.rate = config.learning_rate
         self.late_since: int | None = None
-        self.began = self.retries = 0
 
     @property
     def phase(self) -> str:
@@ -47,9 +39,8 @@ class Schedule:
         """Return the linear decay factor after so many steps, from 1 to `anneal_floor`."""
         c = self._config
         # A run whose late phase begins late needs some time after that as well.
-        late = 0 if self.late_since is None else self.late_since - self.began
-        end = max(c.anneal_steps, late + c.late_anneal_steps)
-        return max(c.anneal_floor, 1.0 - (steps - self.began) / end)
+        end = max(c.anneal_steps, (self.late_since or 0) + c.late_anneal_steps)
+        return max(c.anneal_floor, 1.0 - steps / end)
 
     def learning_rate(self, steps: int) -> float:
         """Return Adam's step size for the batch that ends after `steps` steps."""
@@ -69,7 +60,7 @@ class Schedule:
 
     def exploring_starts(self, steps: int) -> float:
         """Return the share of points that begin with the paddle held."""
-        return max(0.0, 1.0 - (steps - self.began) / self._config.exploring_start_until)
+        return max(0.0, 1.0 - steps / self._config.exploring_start_until)
 
     @property
     def target_kl(self) -> float:
@@ -89,23 +80,11 @@ class Schedule:
         self._outcomes.append((won, lost))
         while sum(map(sum, self._outcomes)) - sum(self._outcomes[0]) >= POINTS:
             self._outcomes.popleft()
-        if self.late_since is None:
-            if self._win_rate() >= c.late_win_rate or steps - self.began >= c.late_by_step:
-                self.late_since = steps
+        if self.late_since is None and (self._win_rate() >= c.late_win_rate or steps >= c.late_by_step):
+            self.late_since = steps
         if self.target_kl and kl > 0.0:
             factor = min(_MAX_CHANGE, max(1.0 / _MAX_CHANGE, (self.target_kl / kl) ** _KL_EXPONENT))
             self.rate = min(c.learning_rate, self.learning_rate(steps) * factor)
-
-    def gives_up(self, steps: int) -> bool:
-        """Whether the agent wins so little that other weights are better; then everything begins anew."""
-        c, age = self._config, steps - self.began
-        # Once, at the end of the first batch that reaches that age.
-        due = c.retry_steps <= age < c.retry_steps + c.rollout_steps * c.num_envs and self.late_since is None
-        if not due or self.retries == RETRIES or self._win_rate() >= c.retry_win_rate:
-            return False
-        self._outcomes.clear()
-        self.rate, self.began, self.retries = c.learning_rate, steps, self.retries + 1
-        return True
 
     def begin_late_phase(self, steps: int) -> None:
         """Begin the late phase whatever the agent wins."""
@@ -122,7 +101,6 @@ class Schedule:
             "schedule_outcomes": np.array(self._outcomes, np.int64).reshape(-1, 2),
             "schedule_late_since": np.array(-1 if self.late_since is None else self.late_since),
             "schedule_rate": np.array(self.rate),
-            "schedule_began": np.array([self.began, self.retries]),
         }
 
     def load_state(self, arrays: Arrays) -> None:
@@ -131,4 +109,3 @@ class Schedule:
         late_since = int(arrays["schedule_late_since"])
         self.late_since = None if late_since < 0 else late_since
         self.rate = float(arrays["schedule_rate"])
-        self.began, self.retries = arrays["schedule_began"].tolist()

@@ -105,10 +105,9 @@ def describe(line: Mapping[str, Any], before: Mapping[str, Any] | None = None) -
         )
     score = "–" if line["score"] is None else f"{line['score']:.2f}"
     rate = "–" if line["point_rate"] is None else f"{100 * line['point_rate']:.1f} %"
-    anew = f"  weights no. {line['retries'] + 1}" if line.get("retries") else ""
     return (
         f"{clock(line['wall_s']):>6}  {line['steps']:>10,} steps  {line['steps_per_s']:>6,.0f}/s  "
-        f"{line['games']:>5,} games  score {score:>6}  points won {rate:>6}{anew}"
+        f"{line['games']:>5,} games  score {score:>6}  points won {rate:>6}"
     )
 
 

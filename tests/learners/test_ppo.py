@@ -35,21 +35,6 @@ def test_it_learns_every_so_many_steps_from_all_of_them() -> None:
         assert statistics["phase"] == "early" and statistics["critic_explained_variance"] is None
 
 
-def test_an_agent_that_is_given_up_leaves_nothing_behind() -> None:
-    """Weights and the optimiser's state are those of a new policy, drawn with another key."""
-    with after_41_steps(small("fast", retry_steps=1, retry_win_rate=1.0)) as trainer:
-        first = trainer.policy.weights.flat.copy()
-        trainer.learner.learn(trainer.rollout, trainer.stats)
-        assert trainer.learner.statistics["retries"] == 1 and trainer.learner.updates == 0
-        weights, state = trainer.policy.weights.flat.copy(), trainer.learner.state()
-        assert not state["exp_avg"].any() and not state["exp_avg_sq"].any()
-        trainer.policy.initialise(1)
-        np.testing.assert_array_equal(weights, trainer.policy.weights.flat)
-        trainer.policy.initialise()
-        np.testing.assert_array_equal(first, trainer.policy.weights.flat)
-        assert (weights != first).any()
-
-
 @pytest.mark.parametrize(("target_kl", "epochs"), [(1e-12, 1), (10.0, 3), (0.0, 3)])
 def test_an_epoch_that_has_moved_the_policy_too_far_is_the_last(target_kl: float, epochs: int) -> None:
     with after_41_steps(small("fast", target_kl=target_kl)) as trainer:

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from fastpong.config import make_config
-from fastpong.learners.schedule import RETRIES, Schedule
+from fastpong.learners.schedule import Schedule
 
 
 def schedule(**changes: Any) -> Schedule:
@@ -65,25 +65,6 @@ def test_ever_fewer_points_begin_with_the_paddle_held() -> None:
     assert [one.exploring_starts(steps) for steps in (0, 250, 1000, 10**6)] == [1.0, 0.75, 0.0, 0.0]
 
 
-def test_an_agent_that_wins_too_little_is_given_up_a_few_times() -> None:
-    one = schedule(retry_steps=20_000, retry_win_rate=0.3, exploring_start_until=50_000, late_by_step=40_000)
-    one.adapt(12_000, 0, 2000, 0.02)
-    assert not one.gives_up(12_000), "too early"
-    one.adapt(21_000, 280, 720, 1.0)
-    assert one.gives_up(21_000) and one.retries == 1
-    assert (one.exploring_starts(21_000), one.anneal_factor(21_000), one.learning_rate(21_000)) == (1.0, 1.0, 1e-3)
-    one.adapt(45_000, 320, 680, 0.02)  # its own points alone
-    assert not one.gives_up(45_000), "it wins enough"
-    assert not one.gives_up(60_000), "too late"
-    one.adapt(61_000, 0, 1000, 0.02)
-    assert (one.late_since, one.gives_up(61_000)) == (61_000, False)
-    other = schedule(retry_steps=1000, retry_win_rate=0.3, late_by_step=10**6)
-    given_up = [other.gives_up(steps) for steps in range(1000, 20_000, 1000)]
-    assert given_up == [True] * RETRIES + [False] * 16
-    never = schedule(retry_steps=1000, retry_win_rate=0.0)
-    assert not never.gives_up(1000)
-
-
 def test_the_divergence_limits_the_rate() -> None:
     """A policy that moves in proportion to the rate: too far at first, and later less and less."""
     one = schedule(anneal_steps=10**9)
@@ -116,8 +97,7 @@ def test_without_a_divergence_the_rate_falls_in_a_line() -> None:
 
 
 def test_state() -> None:
-    one, two = schedule(retry_steps=1), schedule(retry_steps=1)
-    assert one.gives_up(5)
+    one, two = schedule(), schedule()
     for batch in range(12):
         one.adapt(batch, 70, 30, 0.05)
     two.load_state(one.state())
@@ -125,6 +105,5 @@ def test_state() -> None:
         for batch in range(12, 25):
             other.adapt(batch, 95, 5, 0.01)
     assert one.late_since == two.late_since is not None
-    assert (two.began, two.retries) == (one.began, one.retries)
     assert one.rate == two.rate
     assert one.phase == two.phase == "late"

@@ -12,7 +12,7 @@ from fastpong.training.run_folder import RunFolder
 from fastpong.training.trainer import Trainer
 
 _ALL: dict[str, Any] = {"num_envs": 6, "seed": 5, "target_score": 22, "eval_games": 0}
-_PPO: dict[str, Any] = {"batch_size": 6 * 128, "minibatch_size": 256, "retry_steps": 1500}
+_PPO: dict[str, Any] = {"batch_size": 6 * 128, "minibatch_size": 256}
 # Games last 800 steps or more: a few whole ones are needed for an update.
 _REINFORCE: dict[str, Any] = {"hidden_units": 32, "batch_games": 2}
 
@@ -23,7 +23,7 @@ SMALL: dict[str, tuple[str, dict[str, Any]]] = {
     "ray": ("ray", {**_ALL, **_REINFORCE}),
     "ppg": ("ppg", {**_ALL, "hidden_units": 32, "window_seconds": 0.2}),
 }
-"""Preset and changes of small runs; `fast` begins anew with its second batch, `late` is late with its first."""
+"""Preset and changes of small runs; in ``late`` the late phase begins with the first batch."""
 
 
 def small(name: str, **changes: Any) -> Config:

@@ -33,7 +33,6 @@ def test_an_interrupted_run_goes_on_bit_for_bit(name: str, steps: int, tmp_path:
     np.testing.assert_array_equal(np.delete(whole["stats.counts"], [3, 4]), np.delete(parts["stats.counts"], [3, 4]))
     assert about["score"] == about_parts["score"]
     assert whole["learner.schedule_late_since"] >= 0 if name == "late" else True
-    assert whole["learner.schedule_began"][1] == 2 if name == "fast" else True
     # Checkpoints at 3/8 (deleted since) and 6/8 of the steps, and at the end; the weights of each are a candidate.
     folder = RunFolder(tmp_path / "whole")
     saved = [int(path.stem.removeprefix("step_")) for path in folder.candidates()]
@@ -66,8 +65,7 @@ def test_a_checkpoint_that_no_run_saved_is_passed_over(tmp_path: Path, capsys: p
 
 @fault("NaN in weights", times=100)
 def test_nan_ends_a_run_and_is_neither_saved_nor_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = RunFolder(tmp_path / "run")
-    config = small("fast", log_interval=200, checkpoint_interval=400, retry_win_rate=0)
+    config, folder = small("fast", log_interval=200, checkpoint_interval=400), RunFolder(tmp_path / "run")
     run(folder.path, config, 1000)
     newest = folder.checkpoints()[0]
     arrays, about = load(newest)

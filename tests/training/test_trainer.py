@@ -27,7 +27,6 @@ def test_workers_and_groups_change_no_bit(name: str, steps: int) -> None:
     assert one.learner.statistics == other.learner.statistics
     if name != "karpathy":  # what is tested is part of it
         assert (one.rollout.arrays.forced[: one.rollout.rows] != 0).any(), "no exploring start"
-        assert (one.learner.statistics["retries"] == 1) == (name == "fast")
         assert one.learner.statistics["phase"] == ("late" if name == "late" else "early")
         assert (one.learner.statistics["critic_explained_variance"] is not None) == (name == "late")
 
