@@ -21,8 +21,6 @@ from fastpong.rollout.returns import normalized
 VALUE_COEF = 0.5
 """Coefficient of half the squared error of the value."""
 
-_STOP = 2.0  # times `target_kl`: an epoch that moves the policy further is the last one (as SB3's early stop)
-
 
 class _Batch(NamedTuple):
     """What a batch holds, (rows, envs) each; `samples` lists its steps, and the ones after it for their values."""
@@ -82,8 +80,8 @@ class PPO:
         c, steps, schedule = self.config, stats.steps, self.schedule
         begin, end = int(rollout.first_unused[0]), rollout.rows - 1
         batch = self._prepare(rollout, begin, end, schedule.gamma(steps))
-        epochs, count = self._run_epochs(rollout, batch, begin, steps)
-        sums = self._summarise(rollout, batch, begin, epochs, count, steps)
+        epochs = self._run_epochs(rollout, batch, begin, steps)
+        sums = self._summarise(rollout, batch, begin, epochs, steps)
         keep = 0
         if self._critic and schedule.late_since is not None:
             keep = c.critic_replay_batches * c.rollout_steps
@@ -111,8 +109,8 @@ class PPO:
         advantages[learnable] = normalized(advantages[learnable], self._comm)
         return _Batch(samples, learnable, advantages, targets)
 
-    def _run_epochs(self, rollout: Rollout, batch: _Batch, begin: int, steps: int) -> tuple[Epochs, int]:
-        """Run epochs over a batch, with permutations that are the same on all ranks; return how many."""
+    def _run_epochs(self, rollout: Rollout, batch: _Batch, begin: int, steps: int) -> Epochs:
+        """Run `update_epochs` epochs over a batch, with permutations that are the same on all ranks."""
         c, arrays, schedule = self.config, rollout.arrays, self.schedule
         rows = slice(begin, begin + len(batch.learnable))
         transitions = Transitions(
@@ -125,17 +123,10 @@ class PPO:
         )  # fmt: skip
         # Keyed by the number of updates, so that a resumed run draws the same minibatches.
         rng = np.random.default_rng([stream_key(c.seed, SHUFFLE), self.updates])
-        learned, total_kl = self._sum_of(float(np.sum(batch.learnable))), 0.0
         size, rate = batch.learnable.shape[0] * c.num_envs, schedule.learning_rate(steps)
-        count = 0
-        while count < c.update_epochs:
+        for _ in range(c.update_epochs):
             self._updater.run(epochs.shuffled(rng.permutation(size)), rate)
-            count += 1
-            before, total_kl = total_kl, self._sum_of(float(epochs.statistics[0, 1] + epochs.statistics[1, 1]))
-            # Now and then noise moves a policy with large logits too far, and further with every epoch.
-            if schedule.target_kl and total_kl - before > _STOP * schedule.target_kl * learned:
-                break
-        return epochs, count
+        return epochs
 
     def _sample_ids(self, learnable: Bool) -> I64:
         """Return for each step of the batch, of all ranks, its index among the listed samples, or −1."""
@@ -144,10 +135,8 @@ class PPO:
         ids[:, own] = np.where(learnable, np.arange(learnable.size).reshape(learnable.shape), -1)
         return ids.reshape(-1)
 
-    def _summarise(
-        self, rollout: Rollout, batch: _Batch, begin: int, epochs: Epochs, count: int, steps: int
-    ) -> dict[str, float]:
-        """Set the statistics of a batch after `count` epochs; return sums over all ranks, and means."""
+    def _summarise(self, rollout: Rollout, batch: _Batch, begin: int, epochs: Epochs, steps: int) -> dict[str, float]:
+        """Set the statistics of a batch after its epochs; return sums over all ranks, and means."""
         goals = batch.returns[batch.learnable].astype(np.float64)
         rewards = rollout.arrays.rewards[begin : begin + len(batch.learnable)]
         own = {
@@ -157,7 +146,7 @@ class PPO:
         }  # fmt: skip
         array = np.array(list(own.values()))
         self._comm.allreduce(array)
-        array[:4] /= count
+        array[:4] /= self.config.update_epochs
         array[:6] /= max(1.0, array[6])
         sums = dict(zip(own, array.tolist(), strict=True))
         variance = sums["squares"] - sums["goals"] ** 2
@@ -173,12 +162,6 @@ class PPO:
             "entropy_coef": self.schedule.entropy_coef(steps),
         }
         return sums
-
-    def _sum_of(self, number: float) -> float:
-        """Return the sum of a number over the ranks."""
-        sums = np.array([number])
-        self._comm.allreduce(sums)
-        return float(sums[0])
 
     def close(self) -> None:
         """Stop the threads."""

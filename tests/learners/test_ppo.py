@@ -35,13 +35,6 @@ def test_it_learns_every_so_many_steps_from_all_of_them() -> None:
         assert statistics["phase"] == "early" and statistics["critic_explained_variance"] is None
 
 
-@pytest.mark.parametrize(("target_kl", "epochs"), [(1e-12, 1), (10.0, 3), (0.0, 3)])
-def test_an_epoch_that_has_moved_the_policy_too_far_is_the_last(target_kl: float, epochs: int) -> None:
-    with after_41_steps(small("fast", target_kl=target_kl)) as trainer:
-        trainer.learner.learn(trainer.rollout, trainer.stats)
-        assert trainer.learner.updates == epochs * 5
-
-
 def learned(
     config: Config, rollout: dict[str, Any], threads: int, comm: Communicator | None = None, share: range | None = None
 ) -> dict[str, Any]:
