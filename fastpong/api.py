@@ -99,10 +99,8 @@ def train(
     """
     if progress is not None and progress not in KINDS:
         raise UsageError(f"progress is one of {', '.join(KINDS)}, not {progress!r}")
-    named = {
-        "preset": preset, "num_envs": envs, "seed": seed, "repeat_action_probability": sticky, "target_score": target,
-    }  # fmt: skip
-    changes = {**settings, **{name: value for name, value in named.items() if value is not None}}
+    flags = dict(preset=preset, num_envs=envs, seed=seed, repeat_action_probability=sticky, target_score=target)
+    changes = {**settings, **{name: value for name, value in flags.items() if value is not None}}
     watched = Watched(Progress(), [callback] if callback else [])
 
     def show(config: Config, folder: RunFolder, past: list[dict[str, Any]]) -> Progress:
@@ -116,10 +114,8 @@ def train(
         interrupted = result.reason == "interrupted" or not result.changed
         return None if interrupted else choose_best(config, folder, workers, watched.note)
 
-    request = Request(
-        changes, None if run is None else Path(run), resume, workers, limits=Limits(steps, minutes), command="Python"
-    )
-    outcome = hold(request, show, report)
+    path, limits = None if run is None else Path(run), Limits(steps, minutes)
+    outcome = hold(Request(changes, path, resume, workers, limits=limits, command="Python"), show, report)
     return Run(outcome.folder.path, outcome.result.reason, outcome.result.metrics, outcome.report)
 
 

@@ -58,16 +58,9 @@ class Result:
 
 
 def train(
-    config: Config,
-    run: RunFolder,
-    progress: Progress,
-    *,
-    comm: Communicator | None = None,
-    workers: int | None = None,
-    cluster: Cluster | None = None,
-    resume: bool = False,
-    limits: Limits | None = None,
-) -> Result:
+    config: Config, run: RunFolder, progress: Progress, *, comm: Communicator | None = None, workers: int | None = None,
+    cluster: Cluster | None = None, resume: bool = False, limits: Limits | None = None,
+) -> Result:  # fmt: skip
     """Train until the target, a limit or an interruption; the run folder then holds a checkpoint of the end.
 
     Every rank calls this with the same arguments. Rank 0 shows progress, alone reads and writes the run folder, which
