@@ -1,9 +1,9 @@
 """The learner of preset fast: µs per sample and epoch, by stage, and against dense NumPy and PyTorch (if installed).
 
-    python -m bench.learner [--hidden 64 192] [--skip 0] [--rounds 7] [--json]
+    python -m bench.learner [--hidden 64 192] [--envs 64] [--skip 0] [--rounds 7] [--json]
 
-The samples are steps of 64 real games with sampled actions, after the first `--skip` steps of each: the longer they
-have played, the less alike they are. *update* is a whole `PPO.learn` over 64 × 128 steps: the list of patches, all
+The samples are 8192 steps of real games with sampled actions, after the first `--skip` steps of each: the longer they
+have played, the less alike they are. *update* is a whole `PPO.learn` over them: the list of patches, all
 epochs, the optimiser and the bookkeeping, divided by samples and epochs; with one thread and with one per core (at most
 two). The stages are those of minibatches, both halves one after the other, on one thread. The dense gradient is the
 same one (checked), for 128 samples, with one BLAS thread. Prints a Markdown table of medians of rounds in turns.
@@ -48,12 +48,12 @@ class Alone(Serial):
     local_size = usable_cores()
 
 
-def played(hidden: int, skip: int) -> Trainer:
-    """Play 64 games until a batch is complete, and return the trainer; its envs are closed."""
-    # All epochs, over all steps.
-    config = make_config("fast", {"hidden_units": hidden, "exploring_start_steps": 0, "target_kl": 0.0})
-    with VectorEnv(config.num_envs, seed=1, num_actions=config.num_actions) as envs:
-        trainer = Trainer(config, Actor(config, envs))
+def played(hidden: int, envs: int, skip: int) -> Trainer:
+    """Play until a batch is complete, and return the trainer; its envs are closed."""
+    # Over all steps.
+    config = make_config("fast", {"hidden_units": hidden, "num_envs": envs, "exploring_start_steps": 0})
+    with VectorEnv(envs, seed=1, num_actions=config.num_actions) as games:
+        trainer = Trainer(config, Actor(config, games))
         trainer.start()
         for _ in range(skip):
             trainer.step()
@@ -225,9 +225,9 @@ def check(stages: Stages, dense: Dense, samples: Samples, transitions: Transitio
         np.testing.assert_allclose(mine, theirs, atol=2e-3 * np.abs(theirs).max())
 
 
-def measure(hidden: int, skip: int, rounds: int) -> dict[str, Any]:
+def measure(hidden: int, envs: int, skip: int, rounds: int) -> dict[str, Any]:
     """Measure all of it for one width."""
-    trainer = played(hidden, skip)
+    trainer = played(hidden, envs, skip)
     rollout, policy, config = trainer.rollout, trainer.policy, trainer.config
     assert isinstance(policy, ConvPolicy)
     policy.net.network.w1[SIDE_INPUTS + 1 :] = 0.0
@@ -310,11 +310,12 @@ def main() -> None:
         os.execve(sys.executable, [sys.executable, "-m", "bench.learner", *sys.argv[1:]], environment)
     options = parser(__doc__)
     options.add_argument("--hidden", type=int, nargs="+", default=[64, 192])
+    options.add_argument("--envs", type=int, default=64)
     options.add_argument("--skip", type=int, default=0, help="steps of each game before those that are learned from")
     options.add_argument("--rounds", type=int, default=7)
     options.add_argument("--json", action="store_true")
     arguments = options.parse_args()
-    results = {hidden: measure(hidden, arguments.skip, arguments.rounds) for hidden in arguments.hidden}
+    results = {hidden: measure(hidden, arguments.envs, arguments.skip, arguments.rounds) for hidden in arguments.hidden}
     if arguments.json:
         print(json.dumps(results))
         return

@@ -49,7 +49,7 @@ def test_only_what_is_asked_for_is_measured() -> None:
 
 
 def test_the_learner_is_measured_and_its_gradient_is_the_dense_one() -> None:
-    found = learner.measure(hidden=64, skip=3, rounds=1)
+    found = learner.measure(hidden=64, envs=4, skip=3, rounds=1)
     assert {"all of the gradient", "Adam", "update, 1 thread", "dense NumPy", "dense / sparse"} <= found.keys()
     assert all(value > 0 for value in found.values())
 
