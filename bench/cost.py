@@ -17,6 +17,7 @@ from unittest.mock import patch
 import fastpong
 from bench.common import parser, timed
 from fastpong.envs.handle import WorkerHandle
+from fastpong.envs.pool import SHARED_STEPS
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.envs.worker import SAVE
 from fastpong.parallel.machine import usable_cores
@@ -29,7 +30,7 @@ def time_to_save() -> float:
     """Return the seconds for which all subprocesses save the states of their envs, once."""
     with VectorEnv(ENVS) as envs:
         envs.reset()
-        for _ in range(ENVS):  # until each env has an emulator of its own
+        for _ in range(SHARED_STEPS + ENVS):  # until each env has an emulator of its own
             envs.step(envs.action_space.sample())
         envs.snapshot()
         return min(timed(envs.snapshot) for _ in range(20))

@@ -3,7 +3,7 @@
     python -m bench.ranks [--ranks 1 2 4] [--rounds 5] [--steps 60000] [-- OPTIONS OF fastpong train]
 
 Each round trains preset fast from the start with every number of ranks in turn (1: one process, a subprocess per core,
-no mpiexec), and measures the emulator's limit. The speed is that of the steps after the first batch, so compilation and
+no mpiexec), and measures the emulator's limit. The speed is that of the steps after three batches, so compilation and
 start do not count. Prints a Markdown table of medians over the rounds:
 
 - steps/s, and its ratio to one process and to the limit of the same round;

@@ -3,8 +3,8 @@
     python -m bench.ray_scaling [--actors 1 2 4] [--rounds 5] [--batches 5]
 
 Each round trains preset fast from its start with the envs in subprocesses here (a worker per core), the same beside a
-Ray that has nothing to do, in each number of Ray actors, and on two MPI ranks, in turns; the first batch does not
-count. Prints a Markdown table of medians:
+Ray that has nothing to do, in each number of Ray actors, and on two MPI ranks, in turns; the first three batches do
+not count, in which envs share emulators. Prints a Markdown table of medians:
 
 - steps/s, and its ratio to the envs here in the same round;
 - seconds of a batch in which the slowest actor plays, experience and weights travel, and this process learns;
@@ -45,16 +45,16 @@ BYTES_A_STEP = 70
 
 
 def batches(sampler: Sampler, config: Config, count: int) -> dict[str, float]:
-    """Train for one batch and then for `count` more; return steps/s, and seconds a batch of each part of the work."""
+    """Train for three batches, then for `count` more; return steps/s, and seconds a batch of each part of the work."""
     trainer = Trainer(config, sampler)
     with contextlib.closing(trainer):
         trainer.start()
-        for number in range(count + 1):
+        for number in range(count + 3):
             while True:
                 trainer.step(trainer.steps_until(float("inf")))
                 if trainer.learn_if_due():
                     break
-            if number == 0:
+            if number == 2:
                 began, before = time.perf_counter(), dict(sampler.seconds)
         seconds = time.perf_counter() - began
     parts = {name: (spent - before[name]) / count for name, spent in sampler.seconds.items()}

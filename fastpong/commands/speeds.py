@@ -19,6 +19,7 @@ from ale_py import Action, ALEInterface, AtariVectorEnv, roms
 from gymnasium.vector import AsyncVectorEnv
 
 from fastpong.config import Config
+from fastpong.envs.pool import SHARED_STEPS
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.envs.worker import start_method
 from fastpong.parallel.machine import usable_cores
@@ -105,7 +106,7 @@ def vector_env(stack: contextlib.ExitStack, config: Config, workers: int | None)
 
 def _measure(envs: VectorEnv, step: Callable[[], object]) -> Measure:
     """Return a function that repeats steps of all envs for some seconds, and waits for those in flight."""
-    for _ in range(envs.env_count):  # until each env has an emulator of its own
+    for _ in range(SHARED_STEPS + envs.env_count):  # until each env has an emulator of its own
         step()
 
     def measure(seconds: float) -> float:

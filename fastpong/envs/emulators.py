@@ -207,7 +207,8 @@ class Emulators(gymnasium.Env[Any, Any]):
                 emulator.getScreen(self._screens[i])
             if own[i] is None:
                 pool.swap_out(i)
-        pool.grow()
+        if not group:
+            pool.grow()
 
     def save(self, states: Arrays) -> None:
         """Write the state of every env into arrays that are as `state_layout` says."""

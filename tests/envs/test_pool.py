@@ -3,7 +3,7 @@
 import numpy as np
 from ale_py import Action, ALEState
 
-from fastpong.envs.pool import EmulatorPool
+from fastpong.envs.pool import SHARED_STEPS, EmulatorPool
 
 
 def step(pool: EmulatorPool, i: int, action: Action, frames: int) -> None:
@@ -22,6 +22,8 @@ def test_envs_take_turns_until_each_has_an_emulator() -> None:
         step(pool, i, action, 30)
     states = [pool.save(i) for i in range(3)]
     assert len(set(states)) == 3
+    for _ in range(SHARED_STEPS):
+        pool.grow()
     for own in (0, 1, 2, 3, 3):
         assert sum(emulator is not None for emulator in pool.own) == own
         assert [pool.save(i) for i in range(3)] == states
@@ -36,7 +38,8 @@ def test_a_single_env_has_the_first_emulator_to_itself() -> None:
     step(pool, 0, Action.LEFT, 50)
     assert (emulator.getScreen() != pool.first.screen).any()
     pool.restore(0, pool.first.state)
-    pool.grow()
+    for _ in range(SHARED_STEPS + 2):
+        pool.grow()
     assert pool.own[0] is emulator and pool.save(0) == pool.first.state.serialize()
 
 
@@ -49,8 +52,8 @@ def test_a_saved_state_goes_on_in_any_emulator_of_any_pool() -> None:
     for either, i in ((pool, 1), (other, 0)):
         step(either, i, Action.LEFT, 100)
     assert pool.save(1) == other.save(0) != pool.save(0)
-    pool.grow()
-    pool.grow()  # now the env has an emulator of its own, whose screen is its own as well
+    for _ in range(SHARED_STEPS + 2):
+        pool.grow()  # until the env has an emulator of its own, whose screen is its own as well
     screens = []
     for emulator in (pool.own[1], other.own[0]):
         assert emulator is not None
