@@ -88,7 +88,7 @@ class Config:
         "ppo", 0.045, "KL divergence of a batch, in nats, beyond which the learning rate falls; 0: off", 0.0, 10.0
     )
     anneal_steps: int = _setting(
-        "ppo", 4_000_000, "entropy coefficient and critic's learning rate fall in a line to 0 at this step", 1
+        "ppo", 4_000_000, "learning rate and entropy coefficient fall in a line to 0 at this step", 1
     )
     anneal_floor: float = _setting("ppo", 0.05, "share of its first value at which each stops falling", 0.0, 1.0)
 
@@ -102,7 +102,7 @@ class Config:
     )
     logit_growth: float = _setting("late", 0.01, "share by which the logits grow with each batch; 0: off", 0.0, 1.0)
     logit_growth_entropy: float = _setting(
-        "late", 0.2, "entropy, in nats, down to which they grow; it is annealed like entropy_coef", 0.0, 10.0
+        "late", 0.2, "entropy, in nats, down to which they grow; it is annealed like the learning rate", 0.0, 10.0
     )
     critic_replay_batches: int = _setting(
         "late", 16, "latest batches that a value network of its own learns from; 0: no such network", 0, 1000

@@ -123,7 +123,7 @@ class PPO:
         )  # fmt: skip
         # Keyed by the number of updates, so that a resumed run draws the same minibatches.
         rng = np.random.default_rng([stream_key(c.seed, SHUFFLE), self.updates])
-        size, rate = batch.learnable.shape[0] * c.num_envs, schedule.rate
+        size, rate = batch.learnable.shape[0] * c.num_envs, schedule.learning_rate(steps)
         for _ in range(c.update_epochs):
             self._updater.run(epochs.shuffled(rng.permutation(size)), rate)
         return epochs
@@ -157,7 +157,7 @@ class PPO:
             "clip_fraction": sums["clipped"],
             "explained_variance": 1.0 - sums["error"] / variance if variance > 0 else 0.0,
             "critic_explained_variance": None,
-            "learning_rate": self.schedule.rate,
+            "learning_rate": self.schedule.learning_rate(steps),
             "gamma": self.schedule.gamma(steps),
             "entropy_coef": self.schedule.entropy_coef(steps),
         }

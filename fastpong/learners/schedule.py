@@ -16,12 +16,12 @@ _KL_EXPONENT, _MAX_CHANGE = 0.3, 1.1  # of the controller, and the largest facto
 class Schedule:
     """Sets the learning rate, the coefficients and the phase of a run, batch by batch.
 
-    The entropy coefficient is annealed in a line over `anneal_steps`, or longer if the late phase begins late. It
-    begins once the agent wins most points: then the logits grow with every batch until the policy's entropy is at a
-    level that is annealed as well. Growing before that keeps a run from finding out how to attack, and an entropy near
-    0 from getting any better. The larger the logits, the further a step of the optimiser moves the policy: the learning
-    rate is reduced, as long as it has to be, so that a batch changes the policy by no more than `target_kl` (as
-    TorchRL's KL-adaptive rate); `rate` is what the divergence allows at present, Adam's step size for the next batch.
+    Learning rate and entropy coefficient are annealed in a line over `anneal_steps`, or longer if the late phase begins
+    late. It begins once the agent wins most points: then the logits grow with every batch until the policy's entropy is
+    at a level that is annealed as well. Growing before that keeps a run from finding out how to attack, and an entropy
+    near 0 from getting any better. The larger the logits, the further a step of the optimiser moves the policy: the
+    learning rate is reduced, as long as it has to be, so that a batch changes the policy by no more than `target_kl`
+    (as TorchRL's KL-adaptive rate); `rate` is what the divergence allows at present.
     """
 
     def __init__(self, config: Config):
@@ -41,6 +41,10 @@ class Schedule:
         # A run whose late phase begins late needs some time after that as well.
         end = max(c.anneal_steps, (self.late_since or 0) + c.late_anneal_steps)
         return max(c.anneal_floor, 1.0 - steps / end)
+
+    def learning_rate(self, steps: int) -> float:
+        """Return Adam's step size for the batch that ends after `steps` steps."""
+        return min(self.rate, self._config.learning_rate * self.anneal_factor(steps))
 
     def gamma(self, steps: int) -> float:
         """Return the discount factor: a new agent learns from what comes soon, a good one has to look further.
@@ -80,7 +84,7 @@ class Schedule:
             self.late_since = steps
         if self.target_kl and kl > 0.0:
             factor = min(_MAX_CHANGE, max(1.0 / _MAX_CHANGE, (self.target_kl / kl) ** _KL_EXPONENT))
-            self.rate = min(c.learning_rate, self.rate * factor)
+            self.rate = min(c.learning_rate, self.learning_rate(steps) * factor)
 
     def begin_late_phase(self, steps: int) -> None:
         """Begin the late phase whatever the agent wins."""
