@@ -3,9 +3,9 @@
     python -m bench.learner [--hidden 64 192] [--envs 64] [--skip 0] [--rounds 7] [--json]
 
 The samples are 8192 steps of real games with sampled actions, after the first `--skip` steps of each: the longer they
-have played, the less alike they are. *update* is a whole `PPO.learn` over them: the list of patches, all
-epochs, the optimiser and the bookkeeping, divided by samples and epochs; with one thread and with one per core (at most
-two). The stages are those of minibatches, both halves one after the other, on one thread. The dense gradient is the
+have played, the less alike they are. *update* is a whole `PPO.learn` over them: the list of patches, all epochs, the
+optimiser and the bookkeeping, divided by samples and epochs; with one thread and with one per core (at most two). The
+stages are those of minibatches, both halves one after the other, on one thread. The dense gradient is the
 same one (checked), for 128 samples, with one BLAS thread. Prints a Markdown table of medians of rounds in turns.
 """
 
@@ -50,7 +50,7 @@ class Alone(Serial):
 
 def played(hidden: int, envs: int, skip: int) -> Trainer:
     """Play until a batch is complete, and return the trainer; its envs are closed."""
-    # Over all steps.
+    # Every step is learned from if none is forced.
     config = make_config("fast", {"hidden_units": hidden, "num_envs": envs, "exploring_start_steps": 0})
     with VectorEnv(envs, seed=1, num_actions=config.num_actions) as games:
         trainer = Trainer(config, Actor(config, games))

@@ -207,7 +207,7 @@ class Emulators(gymnasium.Env[Any, Any]):
                 emulator.getScreen(self._screens[i])
             if own[i] is None:
                 pool.swap_out(i)
-        if not group:
+        if group == 0:  # once a step, however many groups there are
             pool.grow()
 
     def save(self, states: Arrays) -> None:

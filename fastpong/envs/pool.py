@@ -75,7 +75,9 @@ class EmulatorPool:
     def grow(self) -> None:
         """Count a step of all envs; after `SHARED_STEPS` of them, give one more env an emulator of its own."""
         self._steps += 1
-        for i, state in enumerate(self._states if self._steps > SHARED_STEPS else ()):
+        if self._steps <= SHARED_STEPS:
+            return
+        for i, state in enumerate(self._states):
             if state is not None:
                 self.own[i] = emulator = new_emulator()
                 emulator.restoreState(state)
