@@ -18,7 +18,7 @@ GROUPS = {
     "learner": "what every learner has",
     "ppo": "PPO",
     "late": "PPO once the agent wins most points",
-    "starts": "PPO's exploring starts",
+    "starts": "PPO's exploring starts, and restarts after lost points",
     "reinforce": "the reference programs' learner",
 }
 """Groups of settings: the tables of ``config.toml``."""
@@ -116,6 +116,13 @@ class Config:
     )
     exploring_start_until: int = _setting(
         "starts", 1_000_000, "the share of points that begin so falls in a line from 1 to 0 at this step", 1
+    )
+
+    restart_attempts: int = _setting(
+        "starts", 4, "attempts at a lost point, until one is won, from 12 steps before it and more; 0: off", 0, 4
+    )
+    restart_win_rate: float = _setting(
+        "starts", 0.45, "share of 1000 points won from which on lost points get attempts", 0.0, 1.0
     )
 
     batch_games: int = _setting("reinforce", 10, "games that end before each update", 1, 10**6)

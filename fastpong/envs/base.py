@@ -13,7 +13,7 @@ from fastpong.parallel.losses import Losses
 from fastpong.parallel.sharding import Layout, join_bytes, split_bytes
 
 LAYOUT: Layout = {
-    "steps": 0, "last_actions": 0, "emulators": "emulator_sizes", "emulator_sizes": 0,
+    "steps": 0, "last_actions": 0, "restarts": 0, "emulators": "emulator_sizes", "emulator_sizes": 0,
     "screens": 0, "rewards": 0, "ended": 0,
 }  # fmt: skip
 """Of the arrays of a snapshot, see `fastpong.parallel.sharding`."""
@@ -123,7 +123,7 @@ def as_snapshot(states: Arrays, envs: Envs) -> Arrays:
     parts = [state[:size].tobytes() for state, size in zip(emulators, sizes, strict=True)]
     return {
         **join_bytes(parts, "emulators", "emulator_sizes"),
-        **{name: states[name][envs.rows] for name in ("steps", "last_actions")},
+        **{name: states[name][envs.rows] for name in ("steps", "last_actions", "restarts")},
         **{name: getattr(envs, name)[envs.rows] for name in SHARED},
     }
 
@@ -133,7 +133,7 @@ def restore_snapshot(arrays: Arrays, states: Arrays, envs: Envs) -> None:
     for row, data in zip(envs.rows, split_bytes(arrays["emulators"], arrays["emulator_sizes"]), strict=True):
         states["emulators"][row, : len(data)] = np.frombuffer(data, np.uint8)
         states["emulator_sizes"][row] = len(data)
-    for name in ("steps", "last_actions"):
+    for name in ("steps", "last_actions", "restarts"):
         states[name][envs.rows] = arrays[name]
     for name in SHARED:
         getattr(envs, name)[envs.rows] = arrays[name]

@@ -16,18 +16,25 @@ from fastpong import pong
 from fastpong.arrays import I8, U8, Arrays
 from fastpong.envs.memory import Layout
 from fastpong.envs.pool import EmulatorPool
+from fastpong.envs.restarts import MAX_MOMENTS, Moment, Restarts
 from fastpong.errors import EnvError
 from fastpong.noise import sticky_repeats
-from fastpong.pong import SCREEN
+from fastpong.pong import ATTEMPT, ENDED, GOES_BACK, SCREEN
 
 ACTIONS: tuple[Action, ...] = tuple(getattr(Action, name) for name in pong.ACTIONS)
 """What actions mean to the emulator, by name, so that neither the minimal nor the full action set can shift them."""
 
+ATTEMPTS_UNIT = 8
+"""An action may have so many times the number of attempts added that a point gets if it is lost: see `Restarts`."""
+
 STAY = 255
 """In place of an action: the env does not take the step."""
 
-MAX_STATE = 16_384
+MAX_STATE = 8192
 """Bytes that there are for the state of an emulator; that of ALE 0.12 has 7,717."""
+
+STATES = 1 + MAX_MOMENTS
+"""How many there are of an env at most."""
 
 _NOISE_BLOCK = 64  # steps of sticky noise drawn in one NumPy call, to make it cost next to nothing
 
@@ -43,7 +50,7 @@ def observation_space(rows: int) -> Any:
         {
             "screens": box(0, 255, (rows, *SCREEN), np.uint8),
             "rewards": box(-21, 21, (rows,), np.int8),
-            "ended": box(0, 1, (rows,), np.int8),
+            "ended": box(0, ENDED | GOES_BACK | ATTEMPT, (rows,), np.int8),
         }
     )
 
@@ -51,13 +58,15 @@ def observation_space(rows: int) -> Any:
 def state_layout(rows: int) -> Layout:
     """Arrays for the states of so many envs, rows in their order.
 
-    ``steps`` since the run began, the ``last_actions`` of the emulator, which a sticky action repeats, and the bytes of
-    its state in ``emulators``, of which the first ``emulator_sizes`` count.
+    ``steps`` since the run began; in ``emulators`` the bytes of the emulator's present state and of those to which it
+    may go back, of which the first ``emulator_sizes`` count; the ``last_actions`` before each of them, which a sticky
+    action repeats; and the numbers of `Restarts.save`.
     """
     return {
         "steps": ((rows,), np.int64),
-        "last_actions": ((rows,), np.uint8),
-        "emulators": ((rows, MAX_STATE), np.uint8),
+        "last_actions": ((rows, STATES), np.uint8),
+        "restarts": ((rows, 3), np.uint8),
+        "emulators": ((rows, STATES * MAX_STATE), np.uint8),
         "emulator_sizes": ((rows,), np.int64),
     }
 
@@ -132,6 +141,7 @@ class Emulators(gymnasium.Env[Any, Any]):
         self._earlier_screens: list[U8] | None = None
         self._outcomes: list[list[I8]] = []  # what a step of each group writes, in `arrays`
         self._last_actions = [Action.NOOP] * len(self.env_ids)  # what a sticky action repeats
+        self._restarts = [Restarts() for _ in self.env_ids]
         self._steps = [0] * len(self.groups)
         self._repeats: list[list[list[int]]] = [[]] * len(self.groups)  # of each group: by steps, and envs
 
@@ -156,10 +166,11 @@ class Emulators(gymnasium.Env[Any, Any]):
             pool.restore(i, pool.first.state)
             self.arrays["screens"][i] = pool.first.screen
             self._last_actions[i] = Action.NOOP
+            self._restarts[i].begin_point()
             if self._earlier_screens:
                 self._earlier_screens[i].fill(0)
         self.arrays["rewards"][:] = 0
-        self.arrays["ended"][:] = 1
+        self.arrays["ended"][:] = ENDED
         return self.arrays, {}
 
     def step(self, action: npt.NDArray[Any]) -> tuple[Arrays, float, bool, bool, dict[str, Any]]:
@@ -171,12 +182,13 @@ class Emulators(gymnasium.Env[Any, Any]):
     def step_group(self, group: int, actions: Sequence[int]) -> None:
         """Step the envs of one group; `actions` holds an index into `ACTIONS`, or `STAY`, for each."""
         pool = self._started()
-        own, last_actions, earlier = pool.own, self._last_actions, self._earlier_screens
+        own, last_actions, restarts, earlier = pool.own, self._last_actions, self._restarts, self._earlier_screens
         for outcome in self._outcomes[group]:
             outcome.fill(0)
-        for i, choice, repeat in zip(self.groups[group], actions, self._next_repeats(group), strict=True):
-            if choice == STAY:
+        for i, code, repeat in zip(self.groups[group], actions, self._next_repeats(group), strict=True):
+            if code == STAY:
                 continue
+            attempts, choice = divmod(code, ATTEMPTS_UNIT)
             emulator = own[i] or pool.swap_in(i)
             act = emulator.act
             action, reward = ACTIONS[choice], 0
@@ -195,16 +207,21 @@ class Emulators(gymnasium.Env[Any, Any]):
                 last_actions[i] = action
             if reward:
                 self.arrays["rewards"][i] = reward
-            if emulator.game_over():
+            over = emulator.game_over()
+            if over:
                 if self._final_screens:
                     emulator.getScreen(self._final_screens[i])
                 if earlier:
                     earlier[i].fill(0)
                 emulator.restoreState(pool.first.state)
                 self._screens[i][:], last_actions[i] = pool.first.screen, Action.NOOP
-                self.arrays["ended"][i] = 1
+                self.arrays["ended"][i] = ENDED
             else:
                 emulator.getScreen(self._screens[i])
+            if attempts or restarts[i].moments:
+                self.arrays["ended"][i], last_actions[i] = restarts[i].after_step(
+                    emulator, last_actions[i], reward, over, attempts
+                )
             if own[i] is None:
                 pool.swap_out(i)
         if group == 0:  # once a step, however many groups there are
@@ -215,8 +232,11 @@ class Emulators(gymnasium.Env[Any, Any]):
         pool = self._started()
         for group, envs in enumerate(self.groups):
             for i in envs:
-                data = pool.save(i)
-                states["steps"][i], states["last_actions"][i] = self._steps[group], self._last_actions[i].value
+                moments, states["restarts"][i] = self._restarts[i].save()
+                actions = [self._last_actions[i], *(moment.last_action for moment in moments)]
+                data = pool.save(i) + b"".join(moment.state.serialize() for moment in moments)
+                states["steps"][i], states["last_actions"][i] = self._steps[group], 0
+                states["last_actions"][i, : len(actions)] = [action.value for action in actions]
                 states["emulators"][i, : len(data)] = np.frombuffer(data, np.uint8)
                 states["emulator_sizes"][i] = len(data)
 
@@ -231,10 +251,13 @@ class Emulators(gymnasium.Env[Any, Any]):
             for i in envs:
                 data = states["emulators"][i, : states["emulator_sizes"][i]]
                 try:
-                    pool.restore(i, pool.read(data.tobytes()))
+                    actions = map(Action, states["last_actions"][i].tolist())
+                    now, *moments = map(Moment, pool.read(data.tobytes()), actions)
+                    self._restarts[i].load(moments, states["restarts"][i].tolist())
                 except Exception:  # whatever ALE makes of a stranger's bytes
                     raise EnvError(f"ALE refuses the saved state of env {self.env_ids[i]}") from None
-                self._last_actions[i] = Action(int(states["last_actions"][i]))
+                pool.restore(i, now.state)
+                self._last_actions[i] = now.last_action
                 self._steps[group] = int(states["steps"][i])
         self._forget_noise()
 

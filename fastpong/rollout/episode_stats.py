@@ -8,6 +8,7 @@ import numpy as np
 from fastpong.arrays import I8, Arrays
 from fastpong.parallel.comm import Communicator, Serial
 from fastpong.parallel.sharding import Layout
+from fastpong.pong import ATTEMPT, ENDED
 
 RECENT = 100
 """Games in the mean that is called the score."""
@@ -61,12 +62,16 @@ class EpisodeStats:
         """Count one step of every env of this rank: `rewards` and `ended` are int8 (envs,)."""
         self.steps += self._num_envs
         self._taken += 1
+        attempt = ended & ATTEMPT != 0
+        if attempt.any():  # it belongs to no game
+            rewards, ended = np.where(attempt, 0, rewards), np.where(attempt, 0, ended)
+            self._begun += attempt
         if rewards.any():
             self._score += rewards
             for env in np.flatnonzero(rewards).tolist():
                 self._points.append(Point(self.steps, self._offset + env, int(rewards[env])))
         if ended.any():
-            for env in np.flatnonzero(ended).tolist():
+            for env in np.flatnonzero(ended & ENDED).tolist():
                 length = self._taken - int(self._begun[env])
                 self._finished.append(Game(self.steps, self._offset + env, int(self._score[env]), length))
                 self._score[env], self._begun[env] = 0, self._taken
