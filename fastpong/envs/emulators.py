@@ -25,7 +25,7 @@ ACTIONS: tuple[Action, ...] = tuple(getattr(Action, name) for name in pong.ACTIO
 """What actions mean to the emulator, by name, so that neither the minimal nor the full action set can shift them."""
 
 ATTEMPTS_UNIT = 8
-"""An action may have so many times the number of attempts added that a point gets if it is lost: see `Restarts`."""
+"""More than the actions: an action and so many times a number are one byte."""
 
 STAY = 255
 """In place of an action: the env does not take the step."""
@@ -180,7 +180,10 @@ class Emulators(gymnasium.Env[Any, Any]):
         return self.arrays, 0.0, False, False, {}
 
     def step_group(self, group: int, actions: Sequence[int]) -> None:
-        """Step the envs of one group; `actions` holds an index into `ACTIONS`, or `STAY`, for each."""
+        """Step the envs of one group; `actions` holds an index into `ACTIONS`, or `STAY`, for each.
+
+        `ATTEMPTS_UNIT` times a number is added where a point that is lost now gets so many attempts.
+        """
         pool = self._started()
         own, last_actions, restarts, earlier = pool.own, self._last_actions, self._restarts, self._earlier_screens
         for outcome in self._outcomes[group]:

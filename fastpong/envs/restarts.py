@@ -106,10 +106,9 @@ class Restarts:
     def load(self, moments: list[Moment], numbers: list[int]) -> None:
         """Go on from what `save` returned; raises `ValueError` for what it cannot have returned."""
         self.age, self.attempt, count = numbers
-        self.moments, game = moments[:count], moments[count:]
-        if self.age >= SPACING or len(game) != (self.attempt > 0) or self.attempt > max(0, len(self.moments) - 1):
+        if self.age >= SPACING or self.attempt >= max(1, count) or len(moments) != count + (self.attempt > 0):
             raise ValueError("no state of restarts")
-        self.game = game[0] if game else None
+        self.moments, self.game = moments[:count], moments[count] if self.attempt else None
 
     def _remember(self, emulator: ALEInterface, last_action: Action, attempts: int) -> None:
         """Keep every twelfth moment of a point, and of these what so many attempts need."""

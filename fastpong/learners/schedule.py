@@ -73,7 +73,7 @@ class Schedule:
     def starts(self, steps: int) -> Starts:
         """Return how points begin."""
         c = self._config
-        attempts = c.restart_attempts if self._win_rate() >= c.restart_win_rate else 0
+        attempts = c.restart_attempts if self.late_since is not None else 0
         return Starts(max(0.0, 1.0 - steps / c.exploring_start_until), attempts)
 
     @property
