@@ -18,7 +18,7 @@ GROUPS = {
     "learner": "what every learner has",
     "ppo": "PPO",
     "late": "PPO once the agent wins most points",
-    "starts": "PPO's exploring starts, and restarts after lost points",
+    "starts": "PPO's exploring starts",
     "reinforce": "the reference programs' learner",
 }
 """Groups of settings: the tables of ``config.toml``."""
@@ -26,6 +26,9 @@ GROUPS = {
 _ALGORITHM = {"ppo": "ppo", "late": "ppo", "starts": "ppo", "reinforce": "reinforce"}  # of groups that only one uses
 
 _MIN_ROLLOUT_STEPS = 16  # of an env: in shorter rollouts nearly all of an advantage would be the value's estimate
+
+MAX_ATTEMPTS = 4
+"""At a lost point: see `restart_attempts`."""
 
 HIDDEN_MULTIPLE = {"ppo": 64, "reinforce": 1}
 """Hidden units are a multiple of this: PPO's kernels work on 64 columns at once."""
@@ -111,18 +114,15 @@ class Config:
         "late", 4.0, "samples that it learns from for each step of a batch", 0.1, 100.0
     )
 
+    restart_attempts: int = _setting(
+        "late", 4, "attempts at a lost point, each from 12 steps earlier, until one is won; 0: off", 0, MAX_ATTEMPTS
+    )
+
     exploring_start_steps: int = _setting(
         "starts", 24, "steps for which a point begins with up or down held, at most; 0: off", 0, 10_000
     )
     exploring_start_until: int = _setting(
         "starts", 1_000_000, "the share of points that begin so falls in a line from 1 to 0 at this step", 1
-    )
-
-    restart_attempts: int = _setting(
-        "starts", 4, "attempts at a lost point, until one is won, from 12 steps before it and more; 0: off", 0, 4
-    )
-    restart_win_rate: float = _setting(
-        "starts", 0.45, "share of 1000 points won from which on lost points get attempts", 0.0, 1.0
     )
 
     batch_games: int = _setting("reinforce", 10, "games that end before each update", 1, 10**6)

@@ -7,7 +7,8 @@ import numpy as np
 
 from fastpong.arrays import I8, I64, U8, Arrays
 from fastpong.config import Config
-from fastpong.envs.emulators import Emulators, state_layout
+from fastpong.envs.emulators import Emulators
+from fastpong.envs.layouts import state_layout
 from fastpong.envs.memory import zeros
 from fastpong.parallel.losses import Losses
 from fastpong.parallel.sharding import Layout, join_bytes, split_bytes
@@ -36,7 +37,7 @@ class Envs(Protocol):
     rows : int64 (envs,)
         The row of each env in the arrays.
     screens, rewards, ended
-        uint8 (rows, 210, 160) and twice int8 (rows,): see `fastpong.envs.emulators.observation_space`.
+        uint8 (rows, 210, 160) and twice int8 (rows,): see `fastpong.envs.layouts.observation_space`.
     rotation : context manager
         To be entered for each step of all envs: see `CoreRotation`.
     losses : Losses

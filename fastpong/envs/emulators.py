@@ -14,12 +14,12 @@ from ale_py import Action
 
 from fastpong import pong
 from fastpong.arrays import I8, U8, Arrays
-from fastpong.envs.memory import Layout
+from fastpong.envs.layouts import extra_layout, observation_space
 from fastpong.envs.pool import EmulatorPool
-from fastpong.envs.restarts import MAX_MOMENTS, Moment, Restarts
+from fastpong.envs.restarts import Moment, Restarts
 from fastpong.errors import EnvError
 from fastpong.noise import sticky_repeats
-from fastpong.pong import ATTEMPT, ENDED, GOES_BACK, SCREEN
+from fastpong.pong import ENDED
 
 ACTIONS: tuple[Action, ...] = tuple(getattr(Action, name) for name in pong.ACTIONS)
 """What actions mean to the emulator, by name, so that neither the minimal nor the full action set can shift them."""
@@ -30,54 +30,7 @@ ATTEMPTS_UNIT = 8
 STAY = 255
 """In place of an action: the env does not take the step."""
 
-MAX_STATE = 8192
-"""Bytes that there are for the state of an emulator; that of ALE 0.12 has 7,717."""
-
-STATES = 1 + MAX_MOMENTS
-"""How many there are of an env at most."""
-
 _NOISE_BLOCK = 64  # steps of sticky noise drawn in one NumPy call, to make it cost next to nothing
-
-
-def observation_space(rows: int) -> Any:
-    """Observation of some envs: their screens, and the outcome of their last step.
-
-    ``screens`` uint8 (rows, 210, 160) palette indices; ``rewards`` int8 (rows,) points won minus lost; ``ended`` int8
-    (rows,) 1 where the step ended a game, and the screen is the first one of the next game, also 1 after a reset.
-    """
-    box = gymnasium.spaces.Box
-    return gymnasium.spaces.Dict(
-        {
-            "screens": box(0, 255, (rows, *SCREEN), np.uint8),
-            "rewards": box(-21, 21, (rows,), np.int8),
-            "ended": box(0, ENDED | GOES_BACK | ATTEMPT, (rows,), np.int8),
-        }
-    )
-
-
-def state_layout(rows: int) -> Layout:
-    """Arrays for the states of so many envs, rows in their order.
-
-    ``steps`` since the run began; in ``emulators`` the bytes of the emulator's present state and of those to which it
-    may go back, of which the first ``emulator_sizes`` count; the ``last_actions`` before each of them, which a sticky
-    action repeats; and the numbers of `Restarts.save`.
-    """
-    return {
-        "steps": ((rows,), np.int64),
-        "last_actions": ((rows, STATES), np.uint8),
-        "restarts": ((rows, 3), np.uint8),
-        "emulators": ((rows, STATES * MAX_STATE), np.uint8),
-        "emulator_sizes": ((rows,), np.int64),
-    }
-
-
-def extra_layout(rows: int) -> Layout:
-    """Screens that somebody may want besides: arrays for so many envs, of which `Emulators` fill those that they get.
-
-    ``final_screens`` are the last screens of games that ended, ``earlier_screens`` those of one frame before each
-    screen (zeros where a game begins).
-    """
-    return {name: ((rows, *SCREEN), np.uint8) for name in ("final_screens", "earlier_screens")}
 
 
 class Emulators(gymnasium.Env[Any, Any]):

@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 from ale_py import Action, ALEInterface, ALEState
 
+from fastpong.config import MAX_ATTEMPTS
 from fastpong.pong import ATTEMPT, ENDED, GOES_BACK
 
 SPACING = 12
 """Steps between two moments of a point that are remembered: to copy an emulator takes a tenth of a step."""
-
-MAX_ATTEMPTS = 4
 
 MAX_MOMENTS = MAX_ATTEMPTS + 2
 """Of an env: those of a point, the last of which is too near to its end, and where its game goes on."""

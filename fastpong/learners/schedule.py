@@ -73,7 +73,7 @@ class Schedule:
     def starts(self, steps: int) -> Starts:
         """Return how points begin."""
         c = self._config
-        attempts = c.restart_attempts if self.late_since is not None else 0
+        attempts = 0 if self.late_since is None else c.restart_attempts
         return Starts(max(0.0, 1.0 - steps / c.exploring_start_until), attempts)
 
     @property

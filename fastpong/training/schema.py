@@ -7,7 +7,7 @@ import numpy as np
 
 from fastpong.arrays import I64, Arrays, Bool
 from fastpong.config import Config
-from fastpong.envs.emulators import MAX_STATE, STATES
+from fastpong.envs.layouts import MAX_STATE, STATES
 from fastpong.kernels.preprocess import PIXELS, STRIP_ROWS
 from fastpong.pong import ATTEMPT, COURT, ENDED, GOES_BACK, SCREEN
 from fastpong.rollout.buffer import STRIPS, Encoding
