@@ -27,9 +27,6 @@ _ALGORITHM = {"ppo": "ppo", "late": "ppo", "starts": "ppo", "reinforce": "reinfo
 
 _MIN_ROLLOUT_STEPS = 16  # of an env: in shorter rollouts nearly all of an advantage would be the value's estimate
 
-MAX_ATTEMPTS = 4
-"""At a lost point: see `restart_attempts`."""
-
 HIDDEN_MULTIPLE = {"ppo": 64, "reinforce": 1}
 """Hidden units are a multiple of this: PPO's kernels work on 64 columns at once."""
 
@@ -112,10 +109,6 @@ class Config:
     )
     critic_samples_per_step: float = _setting(
         "late", 4.0, "samples that it learns from for each step of a batch", 0.1, 100.0
-    )
-
-    restart_attempts: int = _setting(
-        "late", 4, "attempts at a lost point, each from 12 steps earlier, until one is won; 0: off", 0, MAX_ATTEMPTS
     )
 
     exploring_start_steps: int = _setting(

@@ -27,10 +27,3 @@ ACTION_SETS: dict[int, tuple[int, ...]] = {2: (0, 1), 3: (0, 1, 2), 6: (2, 3, 0,
 
 WINNING = 21
 """Points that end a game."""
-
-ENDED, GOES_BACK, ATTEMPT = 1, 2, 4
-"""Bits of what ``ended`` says of a step: it ended the game or, in an attempt, all attempts; the env goes back to before
-the point that it lost, for an attempt; it was part of one."""
-
-CUT = ENDED | GOES_BACK
-"""One of these where the next screen does not follow that of the step."""

@@ -458,7 +458,7 @@ def advantages_of(rewards: Any, ended: Any, values: Any, gamma: float, lam: floa
         for t in range(rows):
             weight = 1.0
             for k in range(t, rows):
-                over = rewards[k, n] != 0 or ended[k, n] in (1, 2, 3, 5, 6)  # but not amid an attempt, 4
+                over = rewards[k, n] != 0 or ended[k, n] != 0
                 after = 0.0 if over else float(values[k + 1, n])
                 advantages[t, n] += weight * (rewards[k, n] + gamma * after - float(values[k, n]))
                 if over:

@@ -7,14 +7,13 @@ import numpy as np
 
 from fastpong.arrays import I8, I64, U8, Arrays
 from fastpong.config import Config
-from fastpong.envs.emulators import Emulators
-from fastpong.envs.layouts import state_layout
+from fastpong.envs.emulators import Emulators, state_layout
 from fastpong.envs.memory import zeros
 from fastpong.parallel.losses import Losses
 from fastpong.parallel.sharding import Layout, join_bytes, split_bytes
 
 LAYOUT: Layout = {
-    "steps": 0, "last_actions": 0, "restarts": 0, "emulators": "emulator_sizes", "emulator_sizes": 0,
+    "steps": 0, "last_actions": 0, "emulators": "emulator_sizes", "emulator_sizes": 0,
     "screens": 0, "rewards": 0, "ended": 0,
 }  # fmt: skip
 """Of the arrays of a snapshot, see `fastpong.parallel.sharding`."""
@@ -37,7 +36,7 @@ class Envs(Protocol):
     rows : int64 (envs,)
         The row of each env in the arrays.
     screens, rewards, ended
-        uint8 (rows, 210, 160) and twice int8 (rows,): see `fastpong.envs.layouts.observation_space`.
+        uint8 (rows, 210, 160) and twice int8 (rows,): see `fastpong.envs.emulators.observation_space`.
     rotation : context manager
         To be entered for each step of all envs: see `CoreRotation`.
     losses : Losses
@@ -124,7 +123,7 @@ def as_snapshot(states: Arrays, envs: Envs) -> Arrays:
     parts = [state[:size].tobytes() for state, size in zip(emulators, sizes, strict=True)]
     return {
         **join_bytes(parts, "emulators", "emulator_sizes"),
-        **{name: states[name][envs.rows] for name in ("steps", "last_actions", "restarts")},
+        **{name: states[name][envs.rows] for name in ("steps", "last_actions")},
         **{name: getattr(envs, name)[envs.rows] for name in SHARED},
     }
 
@@ -134,7 +133,7 @@ def restore_snapshot(arrays: Arrays, states: Arrays, envs: Envs) -> None:
     for row, data in zip(envs.rows, split_bytes(arrays["emulators"], arrays["emulator_sizes"]), strict=True):
         states["emulators"][row, : len(data)] = np.frombuffer(data, np.uint8)
         states["emulator_sizes"][row] = len(data)
-    for name in ("steps", "last_actions", "restarts"):
+    for name in ("steps", "last_actions"):
         states[name][envs.rows] = arrays[name]
     for name in SHARED:
         getattr(envs, name)[envs.rows] = arrays[name]

@@ -14,23 +14,61 @@ from ale_py import Action
 
 from fastpong import pong
 from fastpong.arrays import I8, U8, Arrays
-from fastpong.envs.layouts import extra_layout, observation_space
+from fastpong.envs.memory import Layout
 from fastpong.envs.pool import EmulatorPool
-from fastpong.envs.restarts import Moment, Restarts
 from fastpong.errors import EnvError
 from fastpong.noise import sticky_repeats
-from fastpong.pong import ENDED
+from fastpong.pong import SCREEN
 
 ACTIONS: tuple[Action, ...] = tuple(getattr(Action, name) for name in pong.ACTIONS)
 """What actions mean to the emulator, by name, so that neither the minimal nor the full action set can shift them."""
 
-ATTEMPTS_UNIT = 8
-"""More than the actions: an action and so many times a number are one byte."""
-
 STAY = 255
 """In place of an action: the env does not take the step."""
 
+MAX_STATE = 16_384
+"""Bytes that there are for the state of an emulator; that of ALE 0.12 has 7,717."""
+
 _NOISE_BLOCK = 64  # steps of sticky noise drawn in one NumPy call, to make it cost next to nothing
+
+
+def observation_space(rows: int) -> Any:
+    """Observation of some envs: their screens, and the outcome of their last step.
+
+    ``screens`` uint8 (rows, 210, 160) palette indices; ``rewards`` int8 (rows,) points won minus lost; ``ended`` int8
+    (rows,) 1 where the step ended a game, and the screen is the first one of the next game, also 1 after a reset.
+    """
+    box = gymnasium.spaces.Box
+    return gymnasium.spaces.Dict(
+        {
+            "screens": box(0, 255, (rows, *SCREEN), np.uint8),
+            "rewards": box(-21, 21, (rows,), np.int8),
+            "ended": box(0, 1, (rows,), np.int8),
+        }
+    )
+
+
+def state_layout(rows: int) -> Layout:
+    """Arrays for the states of so many envs, rows in their order.
+
+    ``steps`` since the run began, the ``last_actions`` of the emulator, which a sticky action repeats, and the bytes of
+    its state in ``emulators``, of which the first ``emulator_sizes`` count.
+    """
+    return {
+        "steps": ((rows,), np.int64),
+        "last_actions": ((rows,), np.uint8),
+        "emulators": ((rows, MAX_STATE), np.uint8),
+        "emulator_sizes": ((rows,), np.int64),
+    }
+
+
+def extra_layout(rows: int) -> Layout:
+    """Screens that somebody may want besides: arrays for so many envs, of which `Emulators` fill those that they get.
+
+    ``final_screens`` are the last screens of games that ended, ``earlier_screens`` those of one frame before each
+    screen (zeros where a game begins).
+    """
+    return {name: ((rows, *SCREEN), np.uint8) for name in ("final_screens", "earlier_screens")}
 
 
 class Emulators(gymnasium.Env[Any, Any]):
@@ -94,7 +132,6 @@ class Emulators(gymnasium.Env[Any, Any]):
         self._earlier_screens: list[U8] | None = None
         self._outcomes: list[list[I8]] = []  # what a step of each group writes, in `arrays`
         self._last_actions = [Action.NOOP] * len(self.env_ids)  # what a sticky action repeats
-        self._restarts = [Restarts() for _ in self.env_ids]
         self._steps = [0] * len(self.groups)
         self._repeats: list[list[list[int]]] = [[]] * len(self.groups)  # of each group: by steps, and envs
 
@@ -119,11 +156,10 @@ class Emulators(gymnasium.Env[Any, Any]):
             pool.restore(i, pool.first.state)
             self.arrays["screens"][i] = pool.first.screen
             self._last_actions[i] = Action.NOOP
-            self._restarts[i].begin_point()
             if self._earlier_screens:
                 self._earlier_screens[i].fill(0)
         self.arrays["rewards"][:] = 0
-        self.arrays["ended"][:] = ENDED
+        self.arrays["ended"][:] = 1
         return self.arrays, {}
 
     def step(self, action: npt.NDArray[Any]) -> tuple[Arrays, float, bool, bool, dict[str, Any]]:
@@ -133,18 +169,14 @@ class Emulators(gymnasium.Env[Any, Any]):
         return self.arrays, 0.0, False, False, {}
 
     def step_group(self, group: int, actions: Sequence[int]) -> None:
-        """Step the envs of one group; `actions` holds an index into `ACTIONS`, or `STAY`, for each.
-
-        `ATTEMPTS_UNIT` times a number is added where a point that is lost now gets so many attempts.
-        """
+        """Step the envs of one group; `actions` holds an index into `ACTIONS`, or `STAY`, for each."""
         pool = self._started()
-        own, last_actions, restarts, earlier = pool.own, self._last_actions, self._restarts, self._earlier_screens
+        own, last_actions, earlier = pool.own, self._last_actions, self._earlier_screens
         for outcome in self._outcomes[group]:
             outcome.fill(0)
-        for i, code, repeat in zip(self.groups[group], actions, self._next_repeats(group), strict=True):
-            if code == STAY:
+        for i, choice, repeat in zip(self.groups[group], actions, self._next_repeats(group), strict=True):
+            if choice == STAY:
                 continue
-            attempts, choice = divmod(code, ATTEMPTS_UNIT)
             emulator = own[i] or pool.swap_in(i)
             act = emulator.act
             action, reward = ACTIONS[choice], 0
@@ -163,21 +195,16 @@ class Emulators(gymnasium.Env[Any, Any]):
                 last_actions[i] = action
             if reward:
                 self.arrays["rewards"][i] = reward
-            over = emulator.game_over()
-            if over:
+            if emulator.game_over():
                 if self._final_screens:
                     emulator.getScreen(self._final_screens[i])
                 if earlier:
                     earlier[i].fill(0)
                 emulator.restoreState(pool.first.state)
                 self._screens[i][:], last_actions[i] = pool.first.screen, Action.NOOP
-                self.arrays["ended"][i] = ENDED
+                self.arrays["ended"][i] = 1
             else:
                 emulator.getScreen(self._screens[i])
-            if attempts or restarts[i].moments:
-                self.arrays["ended"][i], last_actions[i] = restarts[i].after_step(
-                    emulator, last_actions[i], reward, over, attempts
-                )
             if own[i] is None:
                 pool.swap_out(i)
         if group == 0:  # once a step, however many groups there are
@@ -188,11 +215,8 @@ class Emulators(gymnasium.Env[Any, Any]):
         pool = self._started()
         for group, envs in enumerate(self.groups):
             for i in envs:
-                moments, states["restarts"][i] = self._restarts[i].save()
-                actions = [self._last_actions[i], *(moment.last_action for moment in moments)]
-                data = pool.save(i) + b"".join(moment.state.serialize() for moment in moments)
-                states["steps"][i], states["last_actions"][i] = self._steps[group], 0
-                states["last_actions"][i, : len(actions)] = [action.value for action in actions]
+                data = pool.save(i)
+                states["steps"][i], states["last_actions"][i] = self._steps[group], self._last_actions[i].value
                 states["emulators"][i, : len(data)] = np.frombuffer(data, np.uint8)
                 states["emulator_sizes"][i] = len(data)
 
@@ -207,13 +231,10 @@ class Emulators(gymnasium.Env[Any, Any]):
             for i in envs:
                 data = states["emulators"][i, : states["emulator_sizes"][i]]
                 try:
-                    actions = map(Action, states["last_actions"][i].tolist())
-                    now, *moments = map(Moment, pool.read(data.tobytes()), actions)
-                    self._restarts[i].load(moments, states["restarts"][i].tolist())
+                    pool.restore(i, pool.read(data.tobytes()))
                 except Exception:  # whatever ALE makes of a stranger's bytes
                     raise EnvError(f"ALE refuses the saved state of env {self.env_ids[i]}") from None
-                pool.restore(i, now.state)
-                self._last_actions[i] = now.last_action
+                self._last_actions[i] = Action(int(states["last_actions"][i]))
                 self._steps[group] = int(states["steps"][i])
         self._forget_noise()
 

@@ -57,15 +57,12 @@ class EmulatorPool:
         assert state is not None
         return state.serialize()
 
-    def read(self, data: bytes) -> list[ALEState]:
-        """Return the states whose bytes these are, one after the other; raises something for other bytes."""
-        first, states = self.first.bytes, []
-        for begin in range(0, len(data), len(first)):
-            state = data[begin : begin + len(first)]
-            if len(state) != len(first) or any(state[part] != first[part] for part in _constant_parts(first)):
-                raise ValueError("not a state of this emulator")
-            states.append(ALEState(state))
-        return states
+    def read(self, data: bytes) -> ALEState:
+        """Return the state in the bytes of `save`; raises an exception, of ALE's or ours, for other bytes."""
+        first = self.first.bytes
+        if len(data) != len(first) or any(data[part] != first[part] for part in _constant_parts(first)):
+            raise ValueError("not a state of this emulator")
+        return ALEState(data)
 
     def restore(self, i: int, state: ALEState) -> None:
         """Put env `i` to a state."""

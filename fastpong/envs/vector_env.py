@@ -22,9 +22,8 @@ from fastpong.arrays import U8, Arrays
 from fastpong.config import Config
 from fastpong.envs.base import SHARED, as_snapshot, restore_snapshot
 from fastpong.envs.division import check_workers, divide
-from fastpong.envs.emulators import Emulators
+from fastpong.envs.emulators import Emulators, extra_layout, observation_space, state_layout
 from fastpong.envs.handle import WorkerHandle
-from fastpong.envs.layouts import extra_layout, observation_space, state_layout
 from fastpong.envs.memory import SharedArrays, zeros
 from fastpong.envs.worker import GO_ON, GONE, MAX_GROUPS, RESET, SAVE, start_method, work
 from fastpong.errors import EnvError, UsageError
@@ -53,7 +52,7 @@ class VectorEnv(AsyncVectorEnv):
     pinned : bool
         Whether the subprocesses stay on their cores, instead of the rotation of their parent.
     extras : sequence of str
-        Which arrays of `fastpong.envs.layouts.extra_layout` are wanted; they are in `extra`.
+        Which arrays of `fastpong.envs.emulators.extra_layout` are wanted; they are in `extra`.
 
     Raises
     ------

@@ -42,8 +42,8 @@ def _draw_colours(screens: U8, rows: I64, members: I64, images: U8) -> None:
 class Observations:
     """Palette indices, uint8 (210, 160), as the emulator draws them: kind ``screen``.
 
-    `screens` and `extra` are the arrays of the envs, see `fastpong.envs.layouts.observation_space` and
-    `fastpong.envs.layouts.extra_layout`; `rows` int64 (n,) are those of the envs in them.
+    `screens` and `extra` are the arrays of the envs, see `fastpong.envs.emulators.observation_space` and
+    `fastpong.envs.emulators.extra_layout`; `rows` int64 (n,) are those of the envs in them.
     """
 
     extras: tuple[str, ...] = ("final_screens",)

@@ -6,8 +6,7 @@ import gymnasium
 import numpy as np
 
 from fastpong.arrays import U8
-from fastpong.envs.emulators import Emulators
-from fastpong.envs.layouts import extra_layout, observation_space
+from fastpong.envs.emulators import Emulators, extra_layout, observation_space
 from fastpong.envs.memory import zeros
 from fastpong.errors import EnvError, UsageError
 from fastpong.gym.observations import KINDS, Array, check_options, in_colour

@@ -11,7 +11,6 @@ from fastpong.kernels.losses import outputs
 from fastpong.kernels.noise import choose, uniform
 from fastpong.kernels.patches import CELL, GRID, POSITIONS, cell_of, patch_strip
 from fastpong.kernels.structs import Bucket, ExploringStarts, Inputs, Network, Noise, Patches, Workspace
-from fastpong.pong import GOES_BACK
 
 _STRIPS = CELL[1] * (CELL[0] + 1) << LENGTH_BITS
 """By how much strips in one of the four cells of a patch differ from those of the next, for each image."""
@@ -116,7 +115,6 @@ def act(
     for m in range(len(samples)):
         sample, before = samples[m], samples[m] - inputs.envs  # before the first row: not used
         begins = arrays.steps_since_reset[sample] == 0 or arrays.rewards[before] != 0
-        begins = begins and arrays.ended[before] & GOES_BACK == 0
         forced = forced_steps(int(arrays.forced[before]), begins, starts, noise.env_offset + members[m], noise.step)
         arrays.forced[sample] = forced
         arrays.values[sample] = outputs(hidden[m], network.w2, probs, logs)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from fastpong.arrays import I8, I16, I32, I64, U8, U64
 from fastpong.kernels.compile.jit import kernel
 from fastpong.kernels.structs import RolloutArrays
-from fastpong.pong import BACKGROUND, COURT, COURT_TOP, CUT
+from fastpong.pong import BACKGROUND, COURT, COURT_TOP
 
 PIXELS = 6400
 """Pixels of an image: the inputs of the reference programs' network."""
@@ -110,7 +110,7 @@ def difference(
 
 
 class Observation(NamedTuple):
-    """What the envs share: see `fastpong.envs.layouts.observation_space`."""
+    """What the envs share: see `fastpong.envs.emulators.observation_space`."""
 
     screens: U64  # (rows, 210, 20) palette indices, see as_words
     rewards: I8  # (rows,)
@@ -136,7 +136,7 @@ def _record_outcome(
     before, ended = sample - envs, observation.ended[row]
     # Before the first row stands, in this sense, the last one that there is room for: not in use yet.
     arrays.rewards[before], arrays.ended[before] = observation.rewards[row], ended
-    arrays.steps_since_reset[sample] = 0 if ended & CUT or before < 0 else arrays.steps_since_reset[before] + 1
+    arrays.steps_since_reset[sample] = 0 if ended or before < 0 else arrays.steps_since_reset[before] + 1
 
 
 @kernel

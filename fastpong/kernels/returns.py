@@ -2,7 +2,6 @@
 
 from fastpong.arrays import F32, I8, I64
 from fastpong.kernels.compile.jit import kernel
-from fastpong.pong import CUT
 
 POINT, GAME = 0, 1
 
@@ -124,7 +123,7 @@ def advantages_of(
     for n in range(envs):
         running = longer = 0.0
         for t in range(rows - 1, -1, -1):
-            over = rewards[t, n] != 0 or ended[t, n] & CUT != 0
+            over = rewards[t, n] != 0 or ended[t, n] != 0
             after = 0.0 if over else float(values[t + 1, n])
             delta = rewards[t, n] + gamma * after - values[t, n]
             running = delta + (0.0 if over else gamma * gae_lambda * running)

@@ -16,7 +16,7 @@ class RolloutArrays(NamedTuple):
     log_probs: F32  # log of the action's probability, 0 where it was forced
     values: F32  # the value of the state
     rewards: I8  # points won minus lost in the step
-    ended: I8  # bits of fastpong.pong: 1 where the step ended a game
+    ended: I8  # 1 where the step ended a game
 
 
 class Inputs(NamedTuple):

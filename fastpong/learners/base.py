@@ -6,7 +6,6 @@ from fastpong.arrays import Arrays
 from fastpong.config import Config
 from fastpong.learners.ppo import PPO
 from fastpong.learners.reinforce import Reinforce
-from fastpong.learners.schedule import Starts
 from fastpong.parallel.comm import Communicator, Serial
 from fastpong.policy import Policy
 from fastpong.rollout.buffer import Rollout
@@ -36,8 +35,8 @@ class Learner(Protocol):
     def reached(self, target: float, stats: EpisodeStats) -> bool:
         """Whether the agent is as good as the target score asks for; the same on all ranks."""
 
-    def starts(self, steps: int) -> Starts:
-        """How points begin after so many steps."""
+    def exploring_starts(self, steps: int) -> float:
+        """Share of the points that begin with the paddle held, after so many steps."""
 
     def begin_late_phase(self, steps: int) -> None:
         """Begin the late phase, if there is one, as if the agent had come to win most points after so many steps."""

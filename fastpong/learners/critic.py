@@ -68,7 +68,7 @@ class Critic:
         values = self.values(samples).reshape(number, span + 1, envs)
         targets = np.zeros_like(values)
         targets[:, :-1] = self._returns(rollout, rows[:, :-1], values, gamma)
-        ids = self._sample_ids(rollout.learnable(rows).reshape(-1), number * span, span)
+        ids = self._sample_ids((rollout.arrays.forced[rows] == 0).reshape(-1), number * span, span)
         none = np.zeros(0, np.float32)
         transitions = Transitions(np.zeros(0, np.uint8), none, none, targets.reshape(-1))
         loss = Loss(0.0, 0.0, 0.0, 1.0, 0.0)  # only the value, with a coefficient of 1

@@ -9,12 +9,11 @@ from fastpong.config import Config
 from fastpong.kernels import returns, update
 from fastpong.kernels.structs import Loss, Transitions
 from fastpong.learners.critic import Critic
-from fastpong.learners.schedule import Schedule, Starts
+from fastpong.learners.schedule import Schedule
 from fastpong.learners.updater import Epochs, Samples, TwoThreads, Updater
 from fastpong.noise import SHUFFLE, stream_key
 from fastpong.parallel.comm import Communicator
 from fastpong.policy import ConvPolicy
-from fastpong.pong import ATTEMPT
 from fastpong.rollout.buffer import Rollout
 from fastpong.rollout.episode_stats import EpisodeStats
 from fastpong.rollout.returns import normalized
@@ -68,9 +67,9 @@ class PPO:
         """Whether the score is at the target."""
         return stats.reached(target)
 
-    def starts(self, steps: int) -> Starts:
-        """See `Schedule.starts`."""
-        return self.schedule.starts(steps)
+    def exploring_starts(self, steps: int) -> float:
+        """See `Schedule.exploring_starts`."""
+        return self.schedule.exploring_starts(steps)
 
     def begin_late_phase(self, steps: int) -> None:
         """See `Schedule.begin_late_phase`."""
@@ -106,7 +105,7 @@ class PPO:
             arrays.rewards[begin:end], arrays.ended[begin:end], values, gamma, gae_lambda, c.return_lambda,
             advantages, targets,
         )  # fmt: skip
-        learnable = rollout.learnable(slice(begin, end))
+        learnable: Bool = arrays.forced[begin:end] == 0
         advantages[learnable] = normalized(advantages[learnable], self._comm)
         return _Batch(samples, learnable, advantages, targets)
 
@@ -139,8 +138,7 @@ class PPO:
     def _summarise(self, rollout: Rollout, batch: _Batch, begin: int, epochs: Epochs, steps: int) -> dict[str, float]:
         """Set the statistics of a batch after its epochs; return sums over all ranks, and means."""
         goals = batch.returns[batch.learnable].astype(np.float64)
-        rows = slice(begin, begin + len(batch.learnable))
-        rewards = np.where(rollout.arrays.ended[rows] & ATTEMPT, 0, rollout.arrays.rewards[rows])
+        rewards = rollout.arrays.rewards[begin : begin + len(batch.learnable)]
         own = {
             **dict(zip(("entropy", "kl", "clipped", "error"), epochs.statistics.sum(0), strict=True)),
             "goals": goals.sum(), "squares": np.square(goals).sum(), "samples": float(goals.size),

@@ -9,7 +9,6 @@ from fastpong.arrays import Arrays
 from fastpong.config import Config
 from fastpong.kernels import mlp, optimiser
 from fastpong.kernels.structs import Mlp
-from fastpong.learners.schedule import ORDINARY, Starts
 from fastpong.parallel.comm import Communicator
 from fastpong.policy import Policy
 from fastpong.rollout.buffer import Rollout
@@ -140,9 +139,9 @@ class Reinforce:
             return self.windows.reached(target)
         return stats.reached(target)
 
-    def starts(self, steps: int) -> Starts:
-        """Every point begins as the game begins it, and once."""
-        return ORDINARY
+    def exploring_starts(self, steps: int) -> float:
+        """None: every point begins as the game begins it."""
+        return 0.0
 
     def begin_late_phase(self, steps: int) -> None:
         """No-op: there is none."""

@@ -1,7 +1,6 @@
 """What changes over a run of PPO: annealing, the learning rate that a KL divergence allows, and the late phase."""
 
 from collections import deque
-from typing import NamedTuple
 
 import numpy as np
 
@@ -10,17 +9,6 @@ from fastpong.config import Config
 
 POINTS = 1000
 """How many of the latest points tell how well the agent plays."""
-
-
-class Starts(NamedTuple):
-    """How points begin."""
-
-    exploring: float = 0.0  # share that begins with the paddle held, see `fastpong.kernels.acting.forced_steps`
-    attempts: int = 0  # how many one gets that was lost, see `fastpong.envs.restarts`
-
-
-ORDINARY = Starts()
-"""All as a game begins them."""
 
 _KL_EXPONENT, _MAX_CHANGE = 0.3, 1.1  # of the controller, and the largest factor by which a batch changes the rate
 
@@ -70,11 +58,9 @@ class Schedule:
         """Return the coefficient of the entropy bonus."""
         return self._config.entropy_coef * self.anneal_factor(steps)
 
-    def starts(self, steps: int) -> Starts:
-        """Return how points begin."""
-        c = self._config
-        attempts = 0 if self.late_since is None else c.restart_attempts
-        return Starts(max(0.0, 1.0 - steps / c.exploring_start_until), attempts)
+    def exploring_starts(self, steps: int) -> float:
+        """Return the share of points that begin with the paddle held."""
+        return max(0.0, 1.0 - steps / self._config.exploring_start_until)
 
     @property
     def target_kl(self) -> float:

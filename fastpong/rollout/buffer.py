@@ -5,12 +5,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastpong.arrays import I64, Arrays, Bool
+from fastpong.arrays import I64, Arrays
 from fastpong.config import Config
 from fastpong.kernels.preprocess import PIXELS, LastImages, Observation, record_changes, record_strips
 from fastpong.kernels.structs import Inputs, RolloutArrays
 from fastpong.parallel.sharding import Layout, join
-from fastpong.pong import ATTEMPT
 
 _COLUMNS: dict[str, type[np.generic]] = {
     "offsets": np.int64, "lengths": np.int64, "steps_since_reset": np.int64, "forced": np.int16, "actions": np.uint8,
@@ -80,16 +79,6 @@ class Rollout:
         self._end = self.encoding.record(
             observation, rows, members, self.inputs.arrays, row * self.num_envs, self._images, self._end, self._last
         )
-
-    def learnable(self, rows: I64 | slice) -> Bool:
-        """Return for the steps of some rows whether the policy chose the action by what it would see in a game.
-
-        Not where an exploring start holds the paddle, nor in the first steps of an attempt, with screens of before.
-        """
-        arrays = self.arrays
-        attempt, age = arrays.ended[rows] & ATTEMPT != 0, arrays.steps_since_reset[rows]
-        good: Bool = (arrays.forced[rows] == 0) & ~(attempt & (age < self.history))
-        return good
 
     def release(self, rows: I64 | int, keep: int = 0) -> None:
         """Let go of the rows before these, int64 (envs,), but for history and `keep` rows more, for a critic."""

@@ -8,7 +8,6 @@ import numpy as np
 from fastpong.arrays import I8, Arrays
 from fastpong.parallel.comm import Communicator, Serial
 from fastpong.parallel.sharding import Layout
-from fastpong.pong import ATTEMPT, ENDED
 
 RECENT = 100
 """Games in the mean that is called the score."""
@@ -59,22 +58,18 @@ class EpisodeStats:
         self.new_games: list[tuple[Game, float]] = []
 
     def add(self, rewards: I8, ended: I8) -> None:
-        """Count one step of every env of this rank, int8 (envs,) each; attempts belong to no game."""
+        """Count one step of every env of this rank: `rewards` and `ended` are int8 (envs,)."""
         self.steps += self._num_envs
         self._taken += 1
-        over: list[int] = []
-        if ended.any():
-            attempt = ended & ATTEMPT != 0
-            rewards, over = np.where(attempt, 0, rewards), np.flatnonzero(np.where(attempt, 0, ended) & ENDED).tolist()
-            self._begun += attempt
         if rewards.any():
             self._score += rewards
             for env in np.flatnonzero(rewards).tolist():
                 self._points.append(Point(self.steps, self._offset + env, int(rewards[env])))
-        for env in over:
-            length = self._taken - int(self._begun[env])
-            self._finished.append(Game(self.steps, self._offset + env, int(self._score[env]), length))
-            self._score[env], self._begun[env] = 0, self._taken
+        if ended.any():
+            for env in np.flatnonzero(ended).tolist():
+                length = self._taken - int(self._begun[env])
+                self._finished.append(Game(self.steps, self._offset + env, int(self._score[env]), length))
+                self._score[env], self._begun[env] = 0, self._taken
 
     def take_finished(self) -> list[Game]:
         """Return this rank's games that have ended since the last `synchronise` or `take_finished`, in order.

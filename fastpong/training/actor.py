@@ -5,14 +5,10 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
-import numpy as np
-
 from fastpong.arrays import Arrays
 from fastpong.config import Config
 from fastpong.envs.base import Envs
-from fastpong.envs.emulators import ATTEMPTS_UNIT
 from fastpong.kernels.preprocess import Observation, as_words
-from fastpong.learners.schedule import ORDINARY, Starts
 from fastpong.parallel.losses import Losses
 from fastpong.policy import Policy, make_policy
 from fastpong.rollout.buffer import Rollout
@@ -53,8 +49,8 @@ class Sampler(Protocol):
     def start(self) -> None:
         """Reset all envs."""
 
-    def play(self, starts: Sequence[Starts], stop: Callable[[], bool] | None = None) -> None:
-        """Take as many steps of every env as there are starts, which say how points begin.
+    def play(self, exploring_starts: Sequence[float], stop: Callable[[], bool] | None = None) -> None:
+        """Take as many steps of every env as there are shares of exploring starts; see `Policy.act`.
 
         It takes fewer if there is a `stop`, asked after each of them, that says so.
         """
@@ -95,15 +91,15 @@ class Actor:
         """See `Sampler`."""
         self.envs.reset()
 
-    def play(self, starts: Sequence[Starts], stop: Callable[[], bool] | None = None) -> None:
+    def play(self, exploring_starts: Sequence[float], stop: Callable[[], bool] | None = None) -> None:
         """See `Sampler`."""
-        for one in starts:
-            self.step(starts=one)
+        for share in exploring_starts:
+            self.step(exploring_starts=share)
             if stop and stop():
                 break
 
-    def step(self, greedy: bool = False, starts: Starts = ORDINARY) -> None:
-        """Take one step of every env, and count the outcomes of the step before; `greedy` as for `Policy.act`."""
+    def step(self, greedy: bool = False, exploring_starts: float = 0.0) -> None:
+        """Take one step of every env, and count the outcomes of the step before; arguments as for `Policy.act`."""
         envs, rollout, clock, seconds = self.envs, self.rollout, time.perf_counter, self.seconds
         row = rollout.new_row()
         with envs.rotation:
@@ -114,10 +110,10 @@ class Actor:
                 rollout.record(row, self._observation, rows, members)
                 t2 = clock()
                 actions = self.policy.act(
-                    rollout.inputs, row * rollout.num_envs, members, self.steps_taken, greedy, starts.exploring
+                    rollout.inputs, row * rollout.num_envs, members, self.steps_taken, greedy, exploring_starts
                 )
                 t3 = clock()
-                envs.send(group, actions + np.uint8(ATTEMPTS_UNIT * starts.attempts) if starts.attempts else actions)
+                envs.send(group, actions)
                 for stage, spent in zip(STAGES, (t1 - t0, t2 - t1, t3 - t2, clock() - t3), strict=False):
                     seconds[stage] += spent
         self.steps_taken += 1

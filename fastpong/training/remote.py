@@ -14,7 +14,6 @@ from fastpong.arrays import F32, Arrays
 from fastpong.config import Config
 from fastpong.envs.base import LAYOUT as ENV_LAYOUT
 from fastpong.envs.base import LocalEnvs
-from fastpong.learners.schedule import Starts
 from fastpong.parallel.comm import env_range
 from fastpong.parallel.losses import Losses
 from fastpong.parallel.ray import Cluster, versions
@@ -49,7 +48,7 @@ class RayActor:
             self._actor.start()
 
     def play(
-        self, weights: F32, starts: Sequence[Starts], tentative: bool, again: bool = False
+        self, weights: F32, exploring_starts: Sequence[float], tentative: bool, again: bool = False
     ) -> tuple[Arrays, float]:
         """Take steps as `Sampler.play` does; return their `Rollout.tail`, and the seconds it took.
 
@@ -60,9 +59,9 @@ class RayActor:
             self._restore(self._before, self._steps_before)
         self._before, self._steps_before = self.snapshot() if tentative else None, actor.steps_taken
         actor.policy.weights.flat[:] = weights
-        actor.play(starts)
+        actor.play(exploring_starts)
         actor.stats.take_finished()
-        part = actor.rollout.tail(len(starts))
+        part = actor.rollout.tail(len(exploring_starts))
         actor.rollout.release(actor.rollout.rows - 1)
         return part, time.perf_counter() - began
 
@@ -95,7 +94,7 @@ class RaySampler:
         self._parts = [env_range(config.num_envs, i, cluster.count) for i in range(cluster.count)]
         self._states: list[dict[str, Arrays] | None] = [None] * cluster.count  # of the actors, when the batch began
         self._states_at = 0  # steps of each env then
-        self._since: list[Starts] = []  # those of the steps since then
+        self._since: list[float] = []  # shares of exploring starts of the steps since then
         self._weights: Any = None  # where the actors find those of the policy
 
     def start(self) -> None:
@@ -107,16 +106,16 @@ class RaySampler:
         """See `Sampler`. To ask takes time, and steps beyond the end of a batch are in vain: the root balances both."""
         return math.isqrt(1 + self.steps_taken - self._states_at)
 
-    def play(self, starts: Sequence[Starts], stop: Callable[[], bool] | None = None) -> None:
+    def play(self, exploring_starts: Sequence[float], stop: Callable[[], bool] | None = None) -> None:
         """See `Sampler`. The actors take all steps; if `stop` ends them sooner, they go back and take those alone."""
         if self._weights is None:
             self._weights = self._cluster.put(self.policy.weights.flat)
         tentative = stop is not None
-        parts = self._collect(lambda actor: actor.play.remote(self._weights, starts, tentative))
+        parts = self._collect(lambda actor: actor.play.remote(self._weights, exploring_starts, tentative))
         first = self.rollout.rows
         self.rollout.extend(join(parts, TAIL))
-        taken = starts[: self._count(first, stop)]
-        if len(taken) < len(starts):
+        taken = exploring_starts[: self._count(first, stop)]
+        if len(taken) < len(exploring_starts):
             self.rollout.rows = first + len(taken)
             self._collect(lambda actor: actor.play.remote(self._weights, taken, False, again=True))
         self._since += taken

@@ -7,9 +7,9 @@ import numpy as np
 
 from fastpong.arrays import I64, Arrays, Bool
 from fastpong.config import Config
-from fastpong.envs.layouts import MAX_STATE, STATES
+from fastpong.envs.emulators import MAX_STATE
 from fastpong.kernels.preprocess import PIXELS, STRIP_ROWS
-from fastpong.pong import ATTEMPT, COURT, ENDED, GOES_BACK, SCREEN
+from fastpong.pong import COURT, SCREEN
 from fastpong.rollout.buffer import STRIPS, Encoding
 
 _ANY = 1 << 60
@@ -38,13 +38,12 @@ def _fields(config: Config, encoding: Encoding) -> dict[str, _Field]:
     return {
         "step": _Field(np.int64, ()),
         "envs.steps": _Field(np.int64, (n,)),
-        "envs.last_actions": _Field(np.uint8, (n, STATES), 0, 17),
-        "envs.restarts": _Field(np.uint8, (n, 3)),
+        "envs.last_actions": _Field(np.uint8, (n,), 0, 17),
         "envs.emulators": _Field(np.uint8, ("bytes",)),
-        "envs.emulator_sizes": _Field(np.int64, (n,), 0, STATES * MAX_STATE),
+        "envs.emulator_sizes": _Field(np.int64, (n,), 0, MAX_STATE),
         "envs.screens": _Field(np.uint8, (n, *SCREEN)),
         "envs.rewards": _Field(np.int8, (n,), -128),
-        "envs.ended": _Field(np.int8, (n,), 0, ENDED | GOES_BACK | ATTEMPT),
+        "envs.ended": _Field(np.int8, (n,), 0, 1),
         "rollout.lengths": _Field(np.int64, rows, 0, 2 * PIXELS),
         "rollout.steps_since_reset": _Field(np.int64, rows),
         "rollout.forced": _Field(np.int16, rows, -config.exploring_start_steps, config.exploring_start_steps),
@@ -52,7 +51,7 @@ def _fields(config: Config, encoding: Encoding) -> dict[str, _Field]:
         "rollout.log_probs": _Field(np.float32, rows, -_ANY),
         "rollout.values": _Field(np.float32, rows, -_ANY),
         "rollout.rewards": _Field(np.int8, rows, -128),
-        "rollout.ended": _Field(np.int8, rows, 0, ENDED | GOES_BACK | ATTEMPT),
+        "rollout.ended": _Field(np.int8, rows, 0, 1),
         "rollout.images": _Field(encoding.dtype, ("images",), -_ANY),
         "rollout.first_unused": _Field(np.int64, (n,)),
         "rollout.last_pixels": _Field(np.int16, ("pixels",), 0, PIXELS - 1),

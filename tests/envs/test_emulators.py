@@ -6,8 +6,7 @@ import numpy.typing as npt
 import pytest
 from ale_py import Action
 
-from fastpong.envs.emulators import ACTIONS, Emulators
-from fastpong.envs.layouts import observation_space, state_layout
+from fastpong.envs.emulators import ACTIONS, Emulators, observation_space, state_layout
 from fastpong.envs.memory import zeros
 from fastpong.errors import EnvError
 from fastpong.noise import sticky_repeats

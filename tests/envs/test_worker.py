@@ -17,7 +17,7 @@ from tests.support.envs import play_at_random
 def test_a_failing_subprocess_says_why() -> None:
     with VectorEnv(4, 2) as envs:
         envs.reset()
-        envs.send(0, np.full(len(envs.groups[0]), 7, np.uint8))
+        envs.send(0, np.full(len(envs.groups[0]), 9, np.uint8))
         with pytest.raises(EnvError, match="failed: IndexError") as caught:
             envs.recv(0)
         assert "step_group" in str(caught.value.__cause__)

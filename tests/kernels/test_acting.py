@@ -39,8 +39,6 @@ def test_act(real_screens: npt.NDArray[np.uint8], actions: int, greedy: bool) ->
     start_key: Any = np.uint64(78)
     inputs, arrays = rollout.inputs, rollout.inputs.arrays
     arrays.rewards[:] = np.random.default_rng(1).choice([0, 0, 1, -1], 14)
-    arrays.ended[[3, 4]] = [2, 6]  # attempts begin: no exploring starts
-    arrays.rewards[[3, 4]] = -1
     arrays.forced[:], arrays.log_probs[:], arrays.values[:] = 9, 9, 9
     starts, left = ExploringStarts(start_key, 0.7, 3), [0, 0]
     for row in range(7):
@@ -52,7 +50,6 @@ def test_act(real_screens: npt.NDArray[np.uint8], actions: int, greedy: bool) ->
             )  # fmt: skip
             wanted = int(np.argmax(probs)) if greedy else naive.choose(probs, naive.uniform(77, 40 + env, row))
             begins = bool(arrays.steps_since_reset[sample] == 0 or arrays.rewards[sample - 2])
-            begins = begins and arrays.ended[sample - 2] < 2
             left[env] = naive.forced_steps(left[env], begins, naive.uniform(78, 40 + env, row), 0.7, 3)
             assert arrays.forced[sample] == left[env]
             if left[env]:

@@ -92,7 +92,7 @@ def test_equal_returns_have_no_advantage() -> None:
 def test_advantages(data: st.DataObject, gamma: float, gae_lambda: float, return_lambda: float) -> None:
     size = (data.draw(st.integers(1, 20)), data.draw(st.integers(1, 3)))
     rewards = data.draw(arrays(np.int8, size, elements=st.sampled_from([0, 0, 0, 1, -1])))
-    ended = data.draw(arrays(np.int8, size, elements=st.sampled_from([0, 0, 4, 4, 1, 2, 3, 5, 6])))
+    ended = data.draw(arrays(np.int8, size, elements=st.sampled_from([0, 0, 0, 1])))
     values = data.draw(arrays(np.float32, (size[0] + 1, size[1]), elements=st.floats(-1, 1, width=32)))
     advantages, targets = np.zeros(size, np.float32), np.zeros(size, np.float32)
     returns.advantages_of(rewards, ended, values, gamma, gae_lambda, return_lambda, advantages, targets)

@@ -104,17 +104,6 @@ def test_nothing_is_learned_from_steps_of_an_exploring_start() -> None:
     assert (weights_after(0, 0) != weights_after(20, 0)).any()
 
 
-def test_points_of_attempts_tell_nothing_of_how_well_the_agent_plays() -> None:
-    with after_41_steps(small("fast")) as trainer:
-        arrays = trainer.rollout.arrays
-        arrays.rewards[:], arrays.ended[:] = 0, 0
-        arrays.rewards[10], arrays.ended[10, 1:] = -1, 2
-        arrays.ended[11:31, 1:] = 4
-        arrays.rewards[30], arrays.ended[30, 1:] = 1, 5
-        trainer.learner.learn(trainer.rollout, trainer.stats)
-        assert trainer.learner.state()["schedule_outcomes"].tolist() == [[1, 4]]
-
-
 def test_points_of_a_run_begin_with_the_paddle_held_until_that_has_faded() -> None:
     with new_trainer(small("fast", batch_size=8192, exploring_start_steps=6, exploring_start_until=80)) as trainer:
         for _ in range(100):

@@ -62,14 +62,7 @@ def test_the_discount_rises_as_the_rate_falls() -> None:
 
 def test_ever_fewer_points_begin_with_the_paddle_held() -> None:
     one = schedule(exploring_start_until=1000)
-    assert [one.starts(steps).exploring for steps in (0, 250, 1000, 10**6)] == [1.0, 0.75, 0.0, 0.0]
-
-
-def test_lost_points_get_attempts_from_the_late_phase_on() -> None:
-    one = schedule(restart_attempts=3)
-    assert one.starts(0).attempts == 0
-    one.begin_late_phase(500)
-    assert one.starts(500).attempts == 3
+    assert [one.exploring_starts(steps) for steps in (0, 250, 1000, 10**6)] == [1.0, 0.75, 0.0, 0.0]
 
 
 def test_the_divergence_limits_the_rate() -> None:

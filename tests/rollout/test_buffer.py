@@ -121,23 +121,6 @@ def test_rows_are_kept_beyond_history_if_asked_for(real_screens: U8) -> None:
         np.testing.assert_array_equal(array, again.state()[name], err_msg=name)
 
 
-def test_what_the_policy_chose_by_a_games_screens_is_to_be_learned_from() -> None:
-    rollout = make_policy(make_config()).make_rollout(2)
-    arrays, rng = rollout.arrays, np.random.default_rng(0)
-    for array, values in (
-        (arrays.forced, (-2, 0, 0, 0)),
-        (arrays.ended, (0, 1, 2, 4, 5)),
-        (arrays.steps_since_reset, range(9)),
-    ):
-        array[:] = rng.choice(values, array.shape)
-    good = [
-        [arrays.forced[t, n] == 0 and (arrays.ended[t, n] < 4 or arrays.steps_since_reset[t, n] >= 3) for n in range(2)]
-        for t in range(20, 90)
-    ]
-    np.testing.assert_array_equal(rollout.learnable(slice(20, 90)), good)
-    np.testing.assert_array_equal(rollout.learnable(np.arange(20, 90).reshape(7, 10)).reshape(70, 2), good)
-
-
 def test_a_buffer_grows_and_keeps_what_it_holds(real_screens: U8) -> None:
     """Beyond its first rows, and with full screens beyond its first room for images."""
     rollout, nothing = new("fast"), np.zeros((450, 2), np.int8)

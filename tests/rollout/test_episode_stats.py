@@ -31,25 +31,6 @@ def test_scores_games_and_points() -> None:
     assert (stats.games, stats.batch_games) == (2, 0)
 
 
-def test_attempts_belong_to_no_game() -> None:
-    """Neither their points nor their steps, nor their end."""
-    stats = EpisodeStats(2, 0.9)
-    add(stats, [-1, 0], [2, 0])
-    add(stats, [0, 1], [4, 0])
-    add(stats, [-1, 0], [6, 1])
-    add(stats, [1, -1], [5, 3])  # env 1 lost the last point of its game
-    add(stats, [-1, 1], [1, 5])
-    add(stats, [0, 1], [0, 1])
-    stats.synchronise()
-    assert [game for game, _ in stats.new_games] == [
-        Game(6, 1, 1, 3),
-        Game(8, 1, -1, 1),
-        Game(10, 0, -2, 2),
-        Game(12, 1, 1, 1),
-    ]
-    assert stats.point_rate() == pytest.approx(2 / 5) and stats.steps == 12
-
-
 def test_the_target_needs_a_hundred_games() -> None:
     stats = EpisodeStats(1, 0.99)
     for game in range(101):
