@@ -27,3 +27,6 @@ ACTION_SETS: dict[int, tuple[int, ...]] = {2: (0, 1), 3: (0, 1, 2), 6: (2, 3, 0,
 
 WINNING = 21
 """Points that end a game."""
+
+MAX_FRAMES = 108_000
+"""Frames after which a game is cut off (half an hour), as in ``ALE/Pong-v5``."""

@@ -46,7 +46,7 @@ def hits(kernel: Any) -> int:
 def test_a_damaged_file_is_compiled_anew(
     damage: str, ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jit, "_FOLDER", str(tmp_path))
+    monkeypatch.setitem(jit._FOLDERS, "kernels", str(tmp_path))
     assert hits(fresh()) == 0 and hits(fresh()) == 1
     (path,) = tmp_path.rglob(f"*.{ending}")
     path.write_bytes(DAMAGE[damage](path.read_bytes()))
@@ -55,7 +55,7 @@ def test_a_damaged_file_is_compiled_anew(
 
 @fault("compiled kernels damaged, or not to be written", times=100)
 def test_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jit, "_FOLDER", str(tmp_path / "cache"))
+    monkeypatch.setitem(jit._FOLDERS, "kernels", str(tmp_path / "cache"))
     kernel = fresh()
     shutil.rmtree(tmp_path / "cache")
     (tmp_path / "cache").touch()
