@@ -1,0 +1,66 @@
+"""The fast core: Pong's cartridge as machine code, with hooks in place of the loops that draw. Twin: `plain`.
+
+A frame of Pong is 6,600 instructions. Four fifths of them draw, and little of what these compute stays. To translate
+them alone gains nothing, since the thousand writes to the TIA remain. So three hooks stand in for the loops that draw:
+`court.draw_court`, `score.draw_score` and `score.draw_blank_lines`. Each checks what it assumes, and else steps aside.
+"""
+
+from typing import Any
+
+from fastpong.console import court, score
+from fastpong.console.court import ROM
+from fastpong.console.fast_tia import begin_picture, is_hidden, read, write
+from fastpong.console.memory import Calls
+from fastpong.console.registers import begin_frame, store
+from fastpong.console.translate import LONGEST_FRAME, Hook, translated
+from fastpong.kernels.compile.jit import inlined, once
+
+POWER_ON, FRAME = 0xF000, 0xF0CE
+"""Where the code begins after power on, and in every frame: after VSYNC is switched off."""
+
+_JUMPS = (0xF300, 0xF659, 7, 9, (6, 8))
+"""JMP (A1) and JMP (A3) go to this page, to the bytes 6 and 8 of each of seven rows of nine at F659."""
+
+
+def _indirect() -> tuple[int, ...]:
+    page, table, rows, length, places = _JUMPS
+    return tuple(
+        page | int(ROM[table + length * row + place & len(ROM) - 1]) for row in range(rows) for place in places
+    )
+
+
+@once
+def _store(s: Any, p: Any, screen: Any, register: int, value: int) -> None:
+    store(s, register, value)
+
+
+@once
+def _is_hidden(s: Any, p: Any, screen: Any) -> bool:
+    return is_hidden(s)
+
+
+HOOKS = {
+    court.AT: Hook(court.draw_court, (court.EXIT,)),
+    score.SCORE_AT: Hook(score.draw_score, (score.SCORE_EXIT,)),
+    score.BLANK_AT: Hook(score.draw_blank_lines, (score.BLANK_EXIT,)),
+}
+
+_run = translated(ROM, (POWER_ON, FRAME), _indirect(), HOOKS, Calls(write, read, _store, _is_hidden))
+
+
+@inlined
+def frame(
+    s: Any,  # STATE
+    p: Any,  # PICTURE
+    screen: Any,  # SCREEN
+    drawn: bool,
+) -> bool:
+    """Emulate until the program ends the frame, and draw it or not.
+
+    Returns False if it did something that is not translated: then state and screen are unfinished, and the plain core
+    has to take the frame from its begin.
+    """
+    begin_frame(s)
+    begin_picture(s, p, drawn)
+    _run(s, p, screen)
+    return s.frame_over != 0 and s.cycle < LONGEST_FRAME

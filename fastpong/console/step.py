@@ -1,0 +1,177 @@
+"""A step of many envs: sticky repeats, frames, screen, reward, end, and the begin of the next game.
+
+`step_in_fast_core` is compiled as a whole. `step_in_plain_core` is its twin, and takes the steps that the fast core
+cannot. What an env does depends on its own row and actions alone, so it does not matter which envs are stepped together.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastpong.arrays import I8, I16, I32, U8
+from fastpong.console import plain
+from fastpong.console.controls import set_controls
+from fastpong.console.court import ROM
+from fastpong.console.fast import frame
+from fastpong.console.state import clip
+from fastpong.kernels.compile.jit import once
+from fastpong.pong import ACTIONS, WINNING
+
+STAY = 255
+"""In place of an action: the env does not take the step."""
+
+_LOST, _WON = 13, 14  # indices of ``ram``: points of the computer and of the agent
+
+
+class Envs(NamedTuple):
+    """The arrays of n envs."""
+
+    states: Any  # STATE (n,)
+    words: I32  # (n, STATE_BYTES / 4) the same rows
+    halves: I16  # (n, STATE_BYTES / 2) the same rows
+    screens: Any  # SCREEN (n,) out
+    pictures: Any  # PICTURE (n,), zeros at first and whenever somebody else has written into `screens`
+    rewards: I8  # (n,) out: points won minus lost
+    ended: I8  # (n,) out: 1 where a game ended; state and screen are then the first ones of the next game
+
+
+class Extras(NamedTuple):
+    """Screens that somebody may want besides: n of each, or none."""
+
+    final_screens: Any  # SCREEN (n or 0,) out: last screens of games that ended
+    earlier_screens: Any  # SCREEN (n or 0,) out: screens of one frame before, black where a game begins
+    pictures: Any  # PICTURE (n or 0,) of `earlier_screens`
+
+
+class Rules(NamedTuple):
+    """How games are played, and room to work in."""
+
+    frame_skip: int  # frames of a step
+    max_frames: int  # after which a game ends
+    state: Any  # STATE (1,) with which a game begins
+    screen: Any  # SCREEN (1,)
+    spare_states: Any  # STATE (2,)
+    spare_picture: Any  # PICTURE (1,)
+
+
+class Inputs(NamedTuple):
+    """What players do in a step; n are the envs that are stepped."""
+
+    actions: U8  # (n,) indices into `fastpong.pong.ACTIONS`, or STAY
+    others: U8  # (n,) those of player B, on the left: NOOP, and the computer plays
+    repeats: U8  # (n,) frames for which the action before is repeated
+    select: int  # 1: SELECT is pressed
+    reset: int  # 1: RESET is pressed
+
+
+@once
+def is_over(s: Any, max_frames: int) -> bool:
+    """Whether a game has ended."""
+    return s.ram[_LOST] == WINNING or s.ram[_WON] == WINNING or s.frames >= max_frames
+
+
+@once
+def points(s: Any) -> int:
+    """Return points won minus lost."""
+    return np.int64(s.ram[_WON]) - np.int64(s.ram[_LOST])
+
+
+@once
+def begin_game(envs: Envs, extras: Extras, rules: Rules, env: int) -> None:
+    """Put an env to the begin of a game."""
+    envs.states[env], envs.screens[env] = rules.state[0], rules.screen[0]
+    envs.pictures[env].uniform[:] = 0
+    if len(extras.earlier_screens):
+        extras.earlier_screens[env].words[:] = np.uint64(0)
+        extras.pictures[env].uniform[:] = 0
+
+
+@once
+def step_in_fast_core(envs: Envs, extras: Extras, rules: Rules, inputs: Inputs, first: int, begin: int) -> int:
+    """Step the envs that begin at `first`, from the one with index `begin` among them on.
+
+    Returns how many are stepped, or the index of one that the plain core has to step; that one is as it was.
+    """
+    has_final, has_earlier = len(extras.final_screens) > 0, len(extras.earlier_screens) > 0
+    last = rules.frame_skip - 1
+    for i in range(begin, len(inputs.actions)):
+        env, action, repeat = first + i, np.int64(inputs.actions[i]), np.int64(inputs.repeats[i])
+        envs.rewards[env], envs.ended[env] = 0, 0
+        if action == STAY:
+            continue
+        if action >= len(ACTIONS):
+            raise IndexError("an action is an index into pong.ACTIONS, or STAY")
+        clip(envs.words[env], envs.halves[env])
+        s = envs.states[env]
+        rules.spare_states[0] = s
+        before, difficulty = points(s), s.SWCHB >> 6
+        if has_earlier and last == 0:
+            extras.earlier_screens[env] = envs.screens[env]
+            extras.pictures[env].uniform[:] = 0
+        number, again = 0, False
+        while True:
+            picture, screen, drawn = envs.pictures[env], envs.screens[env], number == last
+            if again:
+                picture, screen, drawn = rules.spare_picture[0], extras.final_screens[env], True
+            elif has_earlier and number == last - 1:
+                picture, screen, drawn = extras.pictures[env], extras.earlier_screens[env], True
+            if has_final and not again:
+                rules.spare_states[1] = s
+            set_controls(
+                s, np.int64(s.held) if number < repeat else action, np.int64(inputs.others[i]), inputs.select,
+                inputs.reset, difficulty,
+            )  # fmt: skip
+            if not frame(s, picture, screen, drawn):
+                envs.states[env] = rules.spare_states[0]
+                return i
+            s.frames += 1
+            if is_over(s, rules.max_frames) and has_final and not again and number < last:
+                again = True  # the last screen was not drawn, but is wanted: the frame once more
+                rules.spare_picture[0].uniform[:] = 0
+                envs.states[env] = rules.spare_states[1]
+            elif number == last or is_over(s, rules.max_frames):
+                break
+            else:
+                number += 1
+        if repeat < rules.frame_skip:
+            s.held = action
+        envs.rewards[env] = points(s) - before
+        if is_over(s, rules.max_frames):
+            if has_final and not again:
+                extras.final_screens[env] = envs.screens[env]
+            begin_game(envs, extras, rules, env)
+            envs.ended[env] = 1
+    return len(inputs.actions)
+
+
+def step_in_plain_core(envs: Envs, extras: Extras, rules: Rules, inputs: Inputs, first: int, i: int) -> None:
+    """Step one env: index `i` of the inputs, ``first + i`` of the arrays."""
+    env, action = first + i, int(inputs.actions[i])
+    clip(envs.words[env], envs.halves[env])
+    s, screen = envs.states[env], _pixels(envs.screens)[env]
+    before, difficulty = points(s), int(s.SWCHB) >> 6
+    for number in range(rules.frame_skip):
+        if len(extras.earlier_screens) and number == rules.frame_skip - 1:
+            extras.earlier_screens[env] = envs.screens[env]
+        held = int(s.held) if number < inputs.repeats[i] else action
+        set_controls(s, held, int(inputs.others[i]), inputs.select, inputs.reset, difficulty)
+        plain.frame(s, ROM, screen)
+        s.frames += 1
+        if is_over(s, rules.max_frames):
+            break
+    if inputs.repeats[i] < rules.frame_skip:
+        s.held = action
+    envs.rewards[env] = np.int64(points(s) - before).astype(np.int8)  # a stranger's row may have 255 points
+    for pictures in (envs.pictures, extras.pictures):
+        if len(pictures):
+            pictures[env].uniform[:] = 0
+    if is_over(s, rules.max_frames):
+        if len(extras.final_screens):
+            extras.final_screens[env] = envs.screens[env]
+        begin_game(envs, extras, rules, env)
+        envs.ended[env] = 1
+
+
+def _pixels(screens: Any) -> U8:
+    """Return screens of dtype `SCREEN`, (n,), as uint8 (n, 210, 160)."""
+    return screens["words"].view(np.uint8)  # type: ignore[no-any-return]

@@ -1,0 +1,203 @@
+"""Steps of many consoles: the fast core against the plain one, all of the state, in play and far from it."""
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fastpong.arrays import U8
+from fastpong.console.games import Games, first_state
+from fastpong.console.state import FIELDS, RAM_BYTES, STATE_BYTES, records
+from fastpong.console.step import Inputs, step_in_fast_core, step_in_plain_core
+from fastpong.kernels.compile.cache import cache_folder
+from fastpong.pong import SCREEN
+
+ACTIONS, STAY, NOOP = 6, 255, 2
+
+
+class Arrays:
+    """Arrays of some games, and the games."""
+
+    def __init__(self, count: int, frame_skip: int = 1, extras: bool = False, **rules: Any):
+        self.rows, self.screens = np.zeros((count, STATE_BYTES), np.uint8), np.zeros((count, *SCREEN), np.uint8)
+        self.rewards, self.ended = np.zeros(count, np.int8), np.zeros(count, np.int8)
+        names = ("final_screens", "earlier_screens") if extras else ()
+        self.extras = {name: np.zeros_like(self.screens) for name in names}
+        self.games = Games(
+            self.rows, self.screens, self.rewards, self.ended, **self.extras, frame_skip=frame_skip, **rules
+        )
+        self.games.reset(range(count))
+
+    def all(self) -> list[Any]:
+        return [self.rows, self.screens, self.rewards, self.ended, *self.extras.values()]
+
+    def step_in_plain_core(self, actions: U8, repeats: U8, others: U8) -> None:
+        """Take a step with the twin."""
+        games = self.games
+        self.rewards[:], self.ended[:] = 0, 0
+        for i in range(len(actions)):
+            if actions[i] != STAY:
+                inputs = Inputs(actions, others, repeats, 0, 0)
+                step_in_plain_core(games._envs, games._extras, games._rules, inputs, 0, i)
+
+
+def check_equal(fast: Arrays, plain: Arrays) -> None:
+    for a, b in zip(fast.all(), plain.all(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def held(rng: np.random.Generator, count: int) -> Any:
+    """Yield actions uint8 (count,), each held for a while; sometimes the env stays."""
+    actions = rng.integers(0, ACTIONS, count).astype(np.uint8)
+    while True:
+        fresh = rng.random(count) < 0.1
+        actions[fresh] = rng.integers(0, ACTIONS, fresh.sum())
+        yield np.where(rng.random(count) < 0.01, np.uint8(STAY), actions)
+
+
+@pytest.mark.parametrize(("frame_skip", "extras"), [(1, False), (4, True), (3, False), (1, True), (2, True)])
+def test_both_cores_play_the_same_games(frame_skip: int, extras: bool) -> None:
+    """With both paddles, into the next game; games are cut short, in the middle of a step as well."""
+    count, rng = 3, np.random.default_rng(frame_skip)
+    rules = {"frame_skip": frame_skip, "extras": extras, "max_frames": 301}
+    fast, plain = Arrays(count, **rules), Arrays(count, **rules)
+    ends = 0
+    for actions, others, _ in zip(held(rng, count), held(rng, count), range(640 // frame_skip), strict=False):
+        repeats = rng.integers(0, frame_skip + 1, count).astype(np.uint8)
+        others = np.where(others == STAY, np.uint8(NOOP), others)
+        fast.games.step(range(count), actions, repeats, others)
+        plain.step_in_plain_core(actions, repeats, others)
+        check_equal(fast, plain)
+        ends += fast.ended.sum()
+    assert ends >= count and fast.games.steps_of_plain_core == 0
+
+
+@pytest.mark.parametrize("mode", [0, 1, 7])
+@pytest.mark.parametrize("difficulty", range(4))
+def test_game_variants(mode: int, difficulty: int) -> None:
+    """Also one that ALE does not know; where the fast core steps aside, that shows nowhere but in the time."""
+    (row,), (screen,) = first_state(mode, difficulty)
+    fast, plain = Arrays(1), Arrays(1)
+    for arrays in (fast, plain):
+        arrays.rows[0], arrays.screens[0] = row, screen
+    rng = np.random.default_rng(mode)
+    for actions, _ in zip(held(rng, 1), range(150), strict=False):
+        others, repeats = np.full(1, NOOP, np.uint8), np.zeros(1, np.uint8)
+        fast.games.step(range(1), actions, repeats)
+        plain.step_in_plain_core(actions, repeats, others)
+        check_equal(fast, plain)
+    assert mode > 1 or fast.games.steps_of_plain_core == 0
+
+
+def test_in_play_the_plain_core_is_never_needed() -> None:
+    """From reset to the end of games: 60,000 frames."""
+    count, rng = 30, np.random.default_rng(8)
+    arrays, ends = Arrays(count, frame_skip=4), 0
+    for _ in range(1250):
+        arrays.games.step(range(count), rng.integers(0, ACTIONS, count).astype(np.uint8), np.zeros(count, np.uint8))
+        ends += arrays.ended.sum()
+    assert arrays.games.steps_of_plain_core == 0 and ends >= count
+
+
+def changed_at_random(row: U8, rng: np.random.Generator) -> U8:
+    """Return a row in which some fields have any value of their range, and some bytes of RAM any."""
+    changed = row.copy()
+    s, share = records(changed[None])[0], rng.choice([0.02, 0.1, 0.3])
+    for field in FIELDS:
+        if rng.random() < share and field.name not in ("PC", "S", "held", "frames"):
+            s[field.name] = rng.integers(max(field.low, -99_999), min(field.high, 99_999) + 1, s[field.name].shape)
+    some = rng.random(RAM_BYTES) < share
+    s.ram[some] = rng.integers(0, 256, some.sum())
+    return np.frombuffer(s.tobytes(), np.uint8)
+
+
+def test_states_that_play_never_reaches() -> None:
+    """What the fast core does not refuse is equal; what it refuses it leaves as it was."""
+    rng, frames = np.random.default_rng(6), 3
+    played = Arrays(1, frame_skip=100)
+    played.games.step(range(1), np.zeros(1, np.uint8), np.full(1, 40, np.uint8))
+    none, noop = np.zeros(1, np.uint8), np.full(1, NOOP, np.uint8)
+    fast, plain, refused = Arrays(1), Arrays(1), 0
+    for trial in range(1500):
+        for arrays in (fast, plain):
+            arrays.rows[0] = changed_at_random(played.rows[0], np.random.default_rng((6, trial)))
+            arrays.screens[0] = played.screens[0]
+            arrays.games.restore()
+        for _ in range(frames):
+            inputs, games = Inputs(rng.integers(0, ACTIONS, 1).astype(np.uint8), noop, none, 0, 0), fast.games
+            plain.step_in_plain_core(inputs.actions, none, noop)
+            before = fast.rows.copy()
+            if step_in_fast_core(games._envs, games._extras, games._rules, inputs, 0, 0) == 0:
+                refused += 1
+                clipped = records(before)
+                for field in FIELDS:
+                    np.testing.assert_array_equal(
+                        records(fast.rows)[field.name], np.clip(clipped[field.name], field.low, field.high)
+                    )
+                break
+            check_equal(fast, plain)
+    assert refused < 1500 * 0.7, refused
+
+
+def test_it_does_not_matter_who_is_stepped_together() -> None:
+    count, rng = 5, np.random.default_rng(7)
+    together, apart = Arrays(count, frame_skip=4), Arrays(count, frame_skip=4)
+    for _ in range(60):
+        actions, repeats = rng.integers(0, ACTIONS, (2, count)).astype(np.uint8)
+        together.games.step(range(count), actions, repeats % 5)
+        for part in (range(3, 5), range(1), range(1, 3)):
+            apart.games.step(part, actions[part.start : part.stop], repeats[part.start : part.stop] % 5)
+    check_equal(together, apart)
+
+
+def test_a_row_is_all_of_the_state() -> None:
+    """Copied into another console in the middle of a game, it goes on with the same bits, and so does its screen."""
+    rng, first, second = np.random.default_rng(9), Arrays(2, frame_skip=4), Arrays(1, frame_skip=4)
+    none = np.zeros(2, np.uint8)
+    for step in range(400):
+        actions = rng.integers(0, ACTIONS, 2).astype(np.uint8)
+        first.games.step(range(2), actions, none)
+        if step > 200:
+            second.games.step(range(1), actions[1:], none[1:])
+            np.testing.assert_array_equal(second.rows[0], first.rows[1])
+            np.testing.assert_array_equal(second.screens[0], first.screens[1])
+        elif step == 200:
+            second.rows[0] = first.rows[1]
+            second.games.restore()
+
+
+STRANGERS = 1_000_000
+
+
+def strangers() -> None:
+    """Step rows of any bytes on the fast core; a third are rows of a game in which some bytes were changed."""
+    rng, count = np.random.default_rng(2), 1000
+    arrays = Arrays(count)
+    game = arrays.rows[0].copy()
+    others, repeats, taken = np.full(count, NOOP, np.uint8), np.zeros(count, np.uint8), 0
+    for _ in range(STRANGERS // count):
+        arrays.rows[:] = rng.integers(0, 256, arrays.rows.shape, np.uint8)
+        third = count // 3
+        kept = rng.random((third, STATE_BYTES)) > rng.choice([0.005, 0.02, 0.2], (third, 1))
+        arrays.rows[:third] = np.where(kept, game, arrays.rows[:third])
+        states = records(arrays.rows)
+        states["PC"][third : 2 * third] = 0xF0CE
+        inputs = Inputs(rng.integers(0, ACTIONS, count).astype(np.uint8), others, repeats, 0, 0)
+        games, begin = arrays.games, 0
+        while begin < count:
+            reached = step_in_fast_core(games._envs, games._extras, games._rules, inputs, 0, begin)
+            taken += reached - begin
+            begin = reached + 1
+    print(taken)
+
+
+def test_a_million_rows_of_strangers() -> None:
+    """Whoever made them, no row makes the fast core read or write outside of an array, or run forever."""
+    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": f"{cache_folder('console')}-bounds"}
+    code = "from tests.console.test_games import strangers; strangers()"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert int(done.stdout) > STRANGERS // 20
