@@ -55,7 +55,7 @@ WORDS = ("", "\x00", "é", "nan", "-1", "1e999", "9" * 400, "[", "]]", '"', "\n"
 
 def trained(config: Config) -> tuple[Arrays, dict[str, Any]]:
     """Return the arrays of a small run after some batches, and facts about it."""
-    with contextlib.closing(Trainer(config, Actor(config, LocalEnvs(config, range(config.num_envs))))) as trainer:
+    with contextlib.closing(Trainer(config, Actor(config, LocalEnvs.of(config, range(config.num_envs))))) as trainer:
         trainer.start()
         for _ in range(250):
             trainer.step()
@@ -136,7 +136,7 @@ class Saved:
 
     def __init__(self, config: Config, file: Path):
         self.config, (self.arrays, self.about) = config, trained(config)
-        self.trainer = Trainer(config, Actor(config, LocalEnvs(config, range(config.num_envs))))
+        self.trainer = Trainer(config, Actor(config, LocalEnvs.of(config, range(config.num_envs))))
         save(file, self.arrays, self.about)
         self.bytes = file.read_bytes()
 

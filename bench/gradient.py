@@ -22,7 +22,7 @@ import numpy.typing as npt
 from bench.common import in_turns, parser, per_sample
 from fastpong.arrays import F32, I64
 from fastpong.config import make_config
-from fastpong.envs.emulators import Emulators
+from fastpong.envs.base import LocalEnvs
 from fastpong.envs.worker import THREAD_VARIABLES
 from fastpong.kernels import mlp, optimiser
 from fastpong.kernels.preprocess import Observation, as_words, dense
@@ -35,14 +35,15 @@ from fastpong.rollout.buffer import Rollout
 def real_batch(samples: int, hidden: int) -> tuple[Weights, Rollout, I64]:
     """Difference images of 16 games played at random: weights, the rollout with the images, and their indices."""
     policy = make_policy(make_config("karpathy", {"num_envs": 16, "hidden_units": hidden}))
-    emulators, rollout, rng = Emulators(range(16), seed=1), policy.make_rollout(16), np.random.default_rng(0)
-    arrays, members = emulators.reset()[0], np.arange(16)
-    observation = Observation(as_words(arrays["screens"]), arrays["rewards"], arrays["ended"])
+    envs, rollout, rng = LocalEnvs(range(16), seed=1), policy.make_rollout(16), np.random.default_rng(0)
+    envs.reset()
+    members, observation = envs.groups[0], Observation(as_words(envs.screens), envs.rewards, envs.ended)
     while rollout.rows * 16 < samples:
         row = rollout.new_row()
         rollout.record(row, observation, members, members)
         rollout.arrays.actions[row] = rng.integers(0, 2, 16)
-        emulators.step(rollout.arrays.actions[row])
+        envs.send(0, rollout.arrays.actions[row])
+        envs.recv(0)
     return policy.weights, rollout, rng.permutation(rollout.rows * 16)[:samples]
 
 

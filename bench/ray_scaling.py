@@ -4,7 +4,7 @@
 
 Each round trains preset fast from its start with the envs in subprocesses here (a worker per core), the same beside a
 Ray that has nothing to do, in each number of Ray actors, and on two MPI ranks, in turns; the first three batches do
-not count, in which envs share emulators. Prints a Markdown table of medians:
+not count. Prints a Markdown table of medians:
 
 - steps/s, and its ratio to the envs here in the same round;
 - seconds of a batch in which the slowest actor plays, experience and weights travel, and this process learns;

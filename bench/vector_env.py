@@ -32,7 +32,6 @@ from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 from bench.common import in_turns, parser
 from fastpong.commands.speeds import emulator_limit
 from fastpong.config import make_config
-from fastpong.envs.pool import SHARED_STEPS
 from fastpong.gym import PongVectorEnv
 from fastpong.parallel.machine import usable_cores
 
@@ -93,8 +92,6 @@ def speed(env: Any, envs: int) -> Callable[[float], float]:
     """Return a function that steps an env for some seconds, and returns its steps per second."""
     env.reset()
     rng = np.random.default_rng(0)
-    for _ in range(SHARED_STEPS + envs // usable_cores() + 1):  # fastpong's envs share an emulator at first
-        env.step(rng.integers(2, 4, envs))
 
     def measure(seconds: float) -> float:
         steps, start = 0, time.perf_counter()

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, cast
 from fastpong import __version__, config
 from fastpong.agent import Agent, load
 from fastpong.config import PRESETS, Config
+from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.errors import UsageError
 from fastpong.training.evaluate import Evaluation, choose_best
 from fastpong.training.evaluate import evaluate as evaluate_weights
@@ -61,8 +62,8 @@ class Run:
 def train(
     preset: str | None = None, *, envs: int | None = None, seed: int | None = None, sticky: float | None = None,
     steps: int | None = None, minutes: float | None = None, target: float | None = None,
-    run: "Path | str | None" = None, resume: bool = False, workers: int | None = None, progress: str | None = None,
-    callback: Callback | None = None, **settings: Any,
+    run: "Path | str | None" = None, resume: bool = False, workers: int | None = None, engine: str = DEFAULT_ENGINE,
+    progress: str | None = None, callback: Callback | None = None, **settings: Any,
 ) -> Run:  # fmt: skip
     """Train an agent in a run folder, as ``fastpong train`` does, and return the run.
 
@@ -82,6 +83,9 @@ def train(
         Go on with `run`, or with the latest run.
     workers : int, optional
         Env subprocesses, one per usable core by default; they change nothing but the speed.
+    engine : str
+        What steps the games, one of `fastpong.envs.engine.ENGINES`; it changes nothing but the speed. A run goes on
+        with the one that saved it.
     progress : str, optional
         ``live``, ``lines`` or ``none``; by default live in a terminal or a notebook.
     callback : callable, optional
@@ -112,16 +116,17 @@ def train(
         if watched.failure:
             raise watched.failure
         interrupted = result.reason == "interrupted" or not result.changed
-        return None if interrupted else choose_best(config, folder, workers, watched.note)
+        return None if interrupted else choose_best(config, folder, workers, watched.note, engine)
 
     path, limits = None if run is None else Path(run), Limits(steps, minutes)
-    outcome = hold(Request(changes, path, resume, workers, limits=limits, command="Python"), show, report)
+    request = Request(changes, path, resume, workers, engine, limits=limits, command="Python")
+    outcome = hold(request, show, report)
     return Run(outcome.folder.path, outcome.result.reason, outcome.result.metrics, outcome.report)
 
 
 def evaluate(
     agent: "Agent | Path | str | None" = None, games: int = 100, *, seed: int = 0, workers: int | None = None,
-    tell: Callable[[int], object] = lambda done: None,
+    engine: str = DEFAULT_ENGINE, tell: Callable[[int], object] = lambda done: None,
 ) -> Evaluation:  # fmt: skip
     """Let an agent play whole games: mean score with a 95 % confidence interval, games won, scores and lengths.
 
@@ -129,14 +134,14 @@ def evaluate(
     1
 
     `agent` is what `load` returns or takes. `seed` keys the games, never those of training; ``fastpong eval`` plays the
-    same ones. `tell` is given the number of finished games. Raises `UsageError` or `EnvError`.
+    same ones. `engine` steps them. `tell` is given the number of finished games. Raises `UsageError` or `EnvError`.
     """
     if games < 1:
         raise UsageError(f"games must be 1 or more, not {games}")
     if seed < 0:
         raise UsageError(f"seed must be 0 or more, not {seed}")
     agent = agent if isinstance(agent, Agent) else load(agent)
-    return evaluate_weights(agent.config, agent.weights, games, seed, workers, greedy=not agent.sample, tell=tell)
+    return evaluate_weights(agent.config, agent.weights, games, seed, workers, not agent.sample, tell, engine)
 
 
 class Setting(NamedTuple):

@@ -16,6 +16,7 @@ import typer
 
 from fastpong import __version__, config, signals
 from fastpong import options as opt
+from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.errors import FastpongError, UsageError, explain, reader_gone
 from fastpong.parallel.machine import launched
 
@@ -74,6 +75,7 @@ def train(
     steps: opt.Steps = None,
     minutes: opt.Minutes = None,
     workers: opt.Workers = None,
+    engine: opt.Engine = DEFAULT_ENGINE,
     progress: opt.Progress = None,
     log: opt.Log = None,
     mpi: opt.Mpi = True,
@@ -110,7 +112,7 @@ def train(
     if placing != Placing() and not wanted:
         raise UsageError("--actors and the other options of Ray need --ray or --ray-address")
     request = Request(
-        changes, run, resume, workers, mpi, placing if wanted else None, Limits(steps, minutes, STARTED),
+        changes, run, resume, workers, engine, mpi, placing if wanted else None, Limits(steps, minutes, STARTED),
         " ".join(sys.argv[1:]),
     )  # fmt: skip
     code = run_training(request, progress, log, as_json)
@@ -132,13 +134,14 @@ def play(
     sticky: opt.Sticky = None,
     sample: opt.Sample = False,
     seed: opt.PlaySeed = 0,
+    engine: opt.Engine = DEFAULT_ENGINE,
     as_json: opt.AsJson = False,
 ) -> None:
     """Watch a trained agent: in a window, the terminal or a file."""
     from fastpong.agent import load
     from fastpong.commands.play import run
 
-    run(load(checkpoint, sticky=sticky, sample=sample), seed, out, terminal, max_steps, speed, as_json)
+    run(load(checkpoint, sticky=sticky, sample=sample), seed, out, terminal, max_steps, speed, as_json, engine)
 
 
 @_command("eval", "fastpong eval --games 200", "fastpong eval runs/fast-1 --seed 3 --json")
@@ -149,13 +152,14 @@ def evaluate(
     sample: opt.Sample = False,
     seed: opt.PlaySeed = 0,
     workers: opt.Workers = None,
+    engine: opt.Engine = DEFAULT_ENGINE,
     as_json: opt.AsJson = False,
 ) -> None:
     """Play whole games with a trained agent: its mean score."""
     from fastpong.agent import load
     from fastpong.commands.evaluate import run
 
-    run(load(checkpoint, sticky=sticky, sample=sample), seed, games, workers, as_json)
+    run(load(checkpoint, sticky=sticky, sample=sample), seed, games, workers, engine, as_json)
 
 
 @_command("bench", "fastpong bench --envs 64", "fastpong bench --seconds 0.5 --rounds 1")
@@ -165,6 +169,7 @@ def bench(
     seconds: Annotated[float, opt.option("Length of each measurement.", default=3, low=0.1, metavar="S")] = 3.0,
     rounds: Annotated[int, opt.option("Rounds; medians are reported.", default=5, low=1, metavar="N")] = 5,
     workers: opt.Workers = None,
+    engine: opt.Engine = DEFAULT_ENGINE,
     as_json: opt.AsJson = False,
 ) -> None:
     """Measure steps/s: emulators alone, training, other envs."""
@@ -172,7 +177,8 @@ def bench(
     from fastpong.commands.bench import table
 
     changes = {} if envs is None else {"num_envs": envs}
-    results = run_bench(config.make_config(preset or "fast", changes), workers, seconds, rounds)
+    settings = config.make_config(preset or "fast", changes)
+    results = run_bench(settings, workers, seconds, rounds, engine=engine)
     print(json.dumps(results) if as_json else table(results))
 
 

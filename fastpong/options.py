@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from fastpong.config import PRESETS, allowed, names_by_group, number, settings
+from fastpong.envs.engine import DEFAULT_ENGINE, ENGINES
 
 SETTINGS = [f"[{group}] {', '.join(names)}" for group, names in names_by_group().items()]
 """The settings by groups, for the help of ``train``."""
@@ -105,6 +106,12 @@ Checkpoint = Annotated[
     ),
 ]  # fmt: skip
 Workers = Annotated[int | None, option("Env subprocesses.", default="one per core", low=1, metavar="N")]
+Engine = Annotated[
+    str,
+    option(
+        f"What steps the games, to the same result: {' or '.join(ENGINES)}.", default=DEFAULT_ENGINE, metavar="NAME"
+    ),
+]
 Sticky = Annotated[float | None, setting("repeat_action_probability", "--sticky", "P", default="as trained")]
 Sample = Annotated[bool, option("Sample actions, as in training; greedy otherwise.", "--sample")]
 PlaySeed = Annotated[

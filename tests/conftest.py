@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pytest
 from hypothesis import settings
 
-from fastpong.envs.emulators import Emulators
+from fastpong.envs.base import LocalEnvs
+from tests.support.envs import ENGINES, step
 
 # The first example of a test may compile a kernel, and the machine may be busy: time is no criterion.
 settings.register_profile("fastpong", deadline=None)
@@ -30,11 +31,19 @@ def golden() -> dict[str, npt.NDArray[Any]]:
 @pytest.fixture(scope="session")
 def real_screens() -> npt.NDArray[np.uint8]:
     """300 consecutive screens of a real game played at random: uint8 (300, 210, 160)."""
-    emulators, rng = Emulators([0], seed=7), np.random.default_rng(7)
-    screens = [emulators.reset()[0]["screens"][0].copy()]
+    envs, rng = LocalEnvs(seed=7), np.random.default_rng(7)
+    envs.reset()
+    screens = [envs.screens[0].copy()]
     for _ in range(299):
-        screens.append(emulators.step(rng.integers(0, 2, 1))[0]["screens"][0].copy())
+        step(envs, rng.integers(0, 2, 1))
+        screens.append(envs.screens[0].copy())
     return np.stack(screens)
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    """Each engine in turn."""
+    return str(request.param)
 
 
 @pytest.fixture(autouse=True)

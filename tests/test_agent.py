@@ -50,7 +50,7 @@ def shipped() -> Agent:
 def test_it_acts_as_the_kernels_do(shipped: Agent) -> None:
     """Screen by screen of games that the kernels play, in palette and in colour, with each output within rounding."""
     config = evaluation_config(shipped.config, 3, 0)
-    envs = LocalEnvs(config, range(3))
+    envs = LocalEnvs.of(config, range(3))
     policy = make_policy(config)
     policy.weights.load(shipped.weights)
     actor = Actor(config, envs, policy)

@@ -121,6 +121,7 @@ def test_an_evaluation_is_that_of_the_command(tmp_path: Path) -> None:
     [
         ({"preset": "fats"}, "did you mean 'fast'"), ({"gama": 1}, "did you mean 'gamma'"), ({"envs": 0}, "1 … 65536"),
         ({"progress": "loud"}, "live, lines, none"), ({"workers": 0}, "1 or more"), ({"resume": True}, "no run in"),
+        ({"engine": "stella"}, "the engine is one of"),
     ],
 )  # fmt: skip
 def test_wrong_options_begin_nothing(options: dict[str, Any], said: str, tmp_path: Path) -> None:
@@ -129,3 +130,5 @@ def test_wrong_options_begin_nothing(options: dict[str, Any], said: str, tmp_pat
     assert not (tmp_path / "run").exists()
     with pytest.raises(UsageError, match="games must be 1"):
         fastpong.evaluate(games=0)
+    with pytest.raises(UsageError, match="the engine is one of"):
+        fastpong.evaluate(engine="stella")

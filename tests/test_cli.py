@@ -41,6 +41,7 @@ COMMANDS = ("train", "eval", "play", "bench", "plot", "settings", "presets", "do
         (["--fast"], "--fast"),
         (["--progress", "bar"], "--progress is one of live, lines, none"),
         (["--log", "csv"], "--log is tensorboard"),
+        (["--engine", "stella"], "the engine is one of"),
     ],
 )
 def test_wrong_usage_is_one_line_and_leaves_nothing(arguments: list[str], words: str, tmp_path: Path) -> None:
@@ -96,6 +97,14 @@ def test_evaluation_prints_the_contracts_numbers(tmp_path: Path) -> None:
     assert fastpong("eval", "run", "--games", "0", cwd=tmp_path).returncode == 2
 
 
+def test_what_steps_the_games_can_be_chosen(engine: str, tmp_path: Path) -> None:
+    for command in (["eval", "--games", "1"], ["play", "--terminal", "--steps", "9"]):
+        assert fastpong(*command, "--engine", engine, cwd=tmp_path).returncode == 0
+    for command in (["eval"], ["play", "--terminal"], ["bench"]):
+        done = fastpong(*command, "--engine", "stella", cwd=tmp_path)
+        assert done.returncode == 2 and "not 'stella'" in one_line(done.stderr)
+
+
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     done = fastpong("train", "--envs", "0", "--debug", cwd=tmp_path)
     assert done.returncode == 1 and "Traceback" in done.stderr
@@ -106,7 +115,7 @@ def test_version_help_and_what_they_load(tmp_path: Path) -> None:
     heavy = "any(name in sys.modules for name in ('numba', 'gymnasium', 'numpy'))"
     script = f"import sys, fastpong.cli, fastpong.errors; sys.exit({heavy})"
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
-    script = "import sys, fastpong.envs.vector_env, fastpong.envs.worker; sys.exit('numba' in sys.modules)"
+    script = "import sys, fastpong.envs.vector_env, fastpong.envs.ale; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
     overview = fastpong("--help", cwd=tmp_path).stdout
     for command in COMMANDS:

@@ -9,8 +9,7 @@ from ale_py import Action, ALEState
 from bench.research.planning import Node
 from fastpong.arrays import I64, U8
 from fastpong.config import Config
-from fastpong.envs.emulators import ACTIONS
-from fastpong.envs.pool import new_emulator
+from fastpong.envs.ale import ACTIONS, new_emulator
 from fastpong.kernels.preprocess import Observation, as_words
 from fastpong.policy import ConvPolicy, make_policy
 from fastpong.pong import SCREEN

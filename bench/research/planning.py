@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from ale_py import Action, ALEInterface, ALEState
 
-from fastpong.envs.emulators import ACTIONS
-from fastpong.envs.pool import new_emulator
+from fastpong.envs.ale import ACTIONS, new_emulator
 
 Key = bytes
 Worth = tuple[float, ...]

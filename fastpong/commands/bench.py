@@ -11,6 +11,7 @@ from typing import Any
 from fastpong.commands import speeds
 from fastpong.commands.speeds import Measure
 from fastpong.config import Config, settings
+from fastpong.envs.engine import DEFAULT_ENGINE, check_engine
 from fastpong.parallel.machine import processor
 from fastpong.training.actor import STAGES
 from fastpong.training.loop import versions
@@ -43,16 +44,18 @@ The speed of a machine that others use as well is another one after some seconds
 
 
 def bench(
-    config: Config, workers: int | None, seconds: float, rounds: int, names: Collection[str] = NAMES
-) -> dict[str, Any]:
+    config: Config, workers: int | None, seconds: float, rounds: int, names: Collection[str] = NAMES,
+    engine: str = DEFAULT_ENGINE,
+) -> dict[str, Any]:  # fmt: skip
     """Measure the speeds of `names` (of `NAMES`; `limit` and `train` always) in turns.
 
     Each is measured for `seconds` in each of `rounds` rounds, in turns of about half a second, after an uncounted one.
     Returns medians in steps/s by the names of `NAMES`; `ratios` to the limit (medians of the ratios within a round);
     `stages` of the training loop in µs per step; all `rounds`; the `settings`; and the `machine`.
     """
+    check_engine(engine)
     with contextlib.ExitStack() as stack:
-        measures, trainer = _start(stack, config, workers, names)
+        measures, trainer = _start(stack, config, workers, names, engine)
         order = sorted(measures, key=_ORDER.index)
         print("warming up", file=sys.stderr, flush=True)
         for name in order:
@@ -77,13 +80,13 @@ def bench(
         "ratios": ratios,
         "stages": stages,
         "rounds": {name: [round(value, 1) for value in values] for name, values in measured.items()},
-        "settings": {**dataclasses.asdict(config), "seconds": seconds},
+        "settings": {**dataclasses.asdict(config), "seconds": seconds, "engine": engine},
         "machine": {"processor": processor(), **versions()},
     }
 
 
 def _start(
-    stack: contextlib.ExitStack, config: Config, workers: int | None, names: Collection[str]
+    stack: contextlib.ExitStack, config: Config, workers: int | None, names: Collection[str], engine: str
 ) -> tuple[dict[str, Measure], Trainer]:
     """Start what is measured; those that fork a process per env come first, before this process has any thread."""
     starts: dict[str, Callable[[], Measure]] = {
@@ -91,8 +94,8 @@ def _start(
         "limit": lambda: speeds.emulator_limit(stack, config),
         "ale_vector": lambda: speeds.ale_vector(stack, config, 84, 84),
         "ale_vector_native": lambda: speeds.ale_vector(stack, config, 210, 160),
-        "vector_env": lambda: speeds.vector_env(stack, config, workers),
-        "train_late": lambda: speeds.training(stack, config, workers, late=True)[0],
+        "vector_env": lambda: speeds.vector_env(stack, config, workers, engine),
+        "train_late": lambda: speeds.training(stack, config, workers, engine, late=True)[0],
         "envpool": lambda: speeds.envpool(config),
     }
     wanted = {"limit", *names} - ({"envpool"} if importlib.util.find_spec("envpool") is None else set())
@@ -103,7 +106,7 @@ def _start(
         print(f"starting {NAMES[name]}", file=sys.stderr, flush=True)
         measures[name] = starts[name]()
     print(f"starting {NAMES['train']}", file=sys.stderr, flush=True)
-    measures["train"], trainer = speeds.training(stack, config, workers)
+    measures["train"], trainer = speeds.training(stack, config, workers, engine)
     return measures, trainer
 
 

@@ -9,9 +9,11 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+import numpy as np
+
 import fastpong
+from fastpong.envs.base import LocalEnvs
 from fastpong.envs.division import check_workers
-from fastpong.envs.emulators import Emulators
 from fastpong.envs.worker import THREAD_VARIABLES
 from fastpong.kernels.compile.cache import cache_folder
 from fastpong.parallel.comm import Communicator
@@ -93,10 +95,10 @@ def _cache(problems: list[str]) -> str:
 def _rom(problems: list[str]) -> str:
     """Start the real game for a step."""
     try:
-        emulators = Emulators([0])
-        emulators.reset()
-        emulators.step_group(0, [0])
-        emulators.close()
+        envs = LocalEnvs()
+        envs.reset()
+        envs.send(0, np.zeros(1, np.uint8))
+        envs.recv(0)
     except Exception as error:  # whatever it is, it belongs into the report
         problems.append(f"the game does not start ({error}): pip install --force-reinstall ale-py")
         return "fails"

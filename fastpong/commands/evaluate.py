@@ -7,7 +7,7 @@ from fastpong.agent import Agent
 from fastpong.api import evaluate
 
 
-def run(agent: Agent, seed: int, games: int, workers: int | None, as_json: bool) -> None:
+def run(agent: Agent, seed: int, games: int, workers: int | None, engine: str, as_json: bool) -> None:
     """Play whole games, and print the mean score; in a terminal, count them meanwhile."""
     if agent.config.repeat_action_probability == 0 and not agent.sample and games > 1:
         print("without sticky actions a greedy agent plays the same game every time: use --sample", file=sys.stderr)
@@ -16,7 +16,7 @@ def run(agent: Agent, seed: int, games: int, workers: int | None, as_json: bool)
         if sys.stderr.isatty():
             print(f"\r{done} of {games} games", end="\n" if done == games else "", file=sys.stderr, flush=True)
 
-    result = evaluate(agent, games, seed=seed, workers=workers, tell=tell)
+    result = evaluate(agent, games, seed=seed, workers=workers, engine=engine, tell=tell)
     if as_json:
         print(json.dumps(result.summary()))
         return

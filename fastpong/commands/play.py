@@ -10,7 +10,9 @@ from fastpong.agent import Agent
 from fastpong.arrays import U8
 from fastpong.commands import film, terminal, window
 from fastpong.envs.base import LocalEnvs
+from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.errors import UsageError
+from fastpong.kernels.drawing import in_colour
 from fastpong.policy import make_policy
 from fastpong.training.actor import Actor
 from fastpong.training.evaluate import evaluation_config
@@ -22,11 +24,11 @@ Picture = U8  # (210, 160, 3)
 class Match:
     """One game of a trained agent: the first one that `fastpong.training.evaluate.evaluate` plays."""
 
-    def __init__(self, agent: Agent, seed: int = 0):
+    def __init__(self, agent: Agent, seed: int = 0, engine: str = DEFAULT_ENGINE):
         self.config, self._greedy = evaluation_config(agent.config, 1, seed), not agent.sample
         policy = make_policy(self.config)
         policy.weights.load(agent.weights)
-        self._env = LocalEnvs(self.config)
+        self._env = LocalEnvs.of(self.config, engine=engine, extras=("final_screens",))
         self._actor = Actor(self.config, self._env, policy)
         self.score = [0, 0]  # agent, opponent
         self.steps = 0
@@ -44,15 +46,16 @@ class Match:
             self.score[0] += max(reward, 0)
             self.score[1] += max(-reward, 0)
             self.steps += 1
-            if not over:  # the screen after the last step is the first one of the next game
-                yield env.emulators.screen_rgb()
+            # The screen after the last step is the first one of the next game.
+            yield in_colour(env.arrays["final_screens"] if over else env.screens)[0]
 
 
 def run(
-    agent: Agent, seed: int, out: Path | None, in_terminal: bool, max_steps: int | None, speed: float, as_json: bool
-) -> None:
+    agent: Agent, seed: int, out: Path | None, in_terminal: bool, max_steps: int | None, speed: float, as_json: bool,
+    engine: str = DEFAULT_ENGINE,
+) -> None:  # fmt: skip
     """Play a game, show it, and print its result."""
-    match = play(agent, out, in_terminal, max_steps, speed, seed)
+    match = play(agent, out, in_terminal, max_steps, speed, seed, engine)
     won, lost = match.score
     if as_json:
         print(json.dumps({"agent": won, "opponent": lost, "steps": match.steps, "out": out and str(out)}))
@@ -63,7 +66,7 @@ def run(
 
 def play(
     agent: Agent, out: Path | None = None, in_terminal: bool = False, max_steps: int | None = None,
-    speed: float = 1.0, seed: int = 0,
+    speed: float = 1.0, seed: int = 0, engine: str = DEFAULT_ENGINE,
 ) -> Match:  # fmt: skip
     """Play a game and show it: in a file, in the terminal, or else in a window.
 
@@ -74,7 +77,7 @@ def play(
         raise UsageError("choose one of --out and --terminal")
     if out is not None:
         film.check(out)
-    match = Match(agent, seed)
+    match = Match(agent, seed, engine)
     pictures = match.pictures(max_steps)
     seconds = match.config.frame_skip / FRAMES_PER_SECOND / speed
     if out is not None:

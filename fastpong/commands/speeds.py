@@ -19,7 +19,7 @@ from ale_py import Action, ALEInterface, AtariVectorEnv, roms
 from gymnasium.vector import AsyncVectorEnv
 
 from fastpong.config import Config
-from fastpong.envs.pool import SHARED_STEPS
+from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.envs.worker import start_method
 from fastpong.parallel.machine import usable_cores
@@ -87,9 +87,9 @@ def _emulate(pipe: Any, games: int, frame_skip: int, sticky: float, seed: int) -
             pipe.send(steps / (now - start))
 
 
-def vector_env(stack: contextlib.ExitStack, config: Config, workers: int | None) -> Measure:
+def vector_env(stack: contextlib.ExitStack, config: Config, workers: int | None, engine: str) -> Measure:
     """Start fastpong's vector env; random actions."""
-    envs = stack.enter_context(VectorEnv.of(config, workers))
+    envs = stack.enter_context(VectorEnv.of(config, workers, engine=engine))
     envs.reset()
     # Drawn beforehand: between two messages the code of NumPy is pushed out of the caches, and a draw takes 60 µs.
     drawn = np.random.default_rng(0).integers(0, config.num_actions, (997, config.num_envs), np.uint8)
@@ -106,8 +106,6 @@ def vector_env(stack: contextlib.ExitStack, config: Config, workers: int | None)
 
 def _measure(envs: VectorEnv, step: Callable[[], object]) -> Measure:
     """Return a function that repeats steps of all envs for some seconds, and waits for those in flight."""
-    for _ in range(SHARED_STEPS + envs.env_count):  # until each env has an emulator of its own
-        step()
 
     def measure(seconds: float) -> float:
         steps, start = 0, time.perf_counter()
@@ -122,12 +120,12 @@ def _measure(envs: VectorEnv, step: Callable[[], object]) -> Measure:
 
 
 def training(
-    stack: contextlib.ExitStack, config: Config, workers: int | None, late: bool = False
+    stack: contextlib.ExitStack, config: Config, workers: int | None, engine: str = DEFAULT_ENGINE, late: bool = False
 ) -> tuple[Measure, Trainer]:
     """Start training, early or in the late phase; also returns the trainer, which has the time of each stage."""
     # No exploring starts: their steps are not learned from, so the first million steps of a run are faster.
     config = dataclasses.replace(config, exploring_start_steps=0)
-    envs = stack.enter_context(VectorEnv.of(config, workers))
+    envs = stack.enter_context(VectorEnv.of(config, workers, engine=engine))
     trainer = Trainer(config, Actor(config, envs))
     if late:
         trainer.learner.begin_late_phase(0)

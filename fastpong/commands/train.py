@@ -54,12 +54,12 @@ def run(request: Request, show: str | None, log: str | None, as_json: bool) -> i
         return Watched(progress, [make_log(folder.path)]) if make_log else progress
 
     def report(config: Config, folder: RunFolder, result: Result) -> None:
-        _report(config, folder, result, request.workers, as_json)
+        _report(config, folder, result, request, as_json)
 
     return 130 if hold(request, display, report).result.reason == "interrupted" else 0
 
 
-def _report(config: Config, folder: RunFolder, result: Result, workers: int | None, as_json: bool) -> None:
+def _report(config: Config, folder: RunFolder, result: Result, request: Request, as_json: bool) -> None:
     """Print how the run ended; then let its candidates play, and print which is the best."""
     summary: dict[str, Any] = {"reason": result.reason, "run": str(folder.path), **result.metrics}
     why = {
@@ -76,7 +76,7 @@ def _report(config: Config, folder: RunFolder, result: Result, workers: int | No
     best = None
     with contextlib.suppress(KeyboardInterrupt):  # best.npz is then that of the best score in training
         if result.changed and result.reason != "interrupted":
-            best = choose_best(config, folder, workers, tell)
+            best = choose_best(config, folder, request.workers, tell, request.engine)
     if as_json:
         tell(json.dumps({**summary, "best": best}), result=True)
     elif best:

@@ -1,30 +1,28 @@
 """What every set of envs can do, however it is run; and envs in this process."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from fastpong.arrays import I8, I64, U8, Arrays
 from fastpong.config import Config
-from fastpong.envs.emulators import Emulators, state_layout
+from fastpong.envs.emulators import RESET, RESTORE, Emulators, step_head
+from fastpong.envs.engine import DEFAULT_ENGINE, array_layout
 from fastpong.envs.memory import zeros
 from fastpong.parallel.losses import Losses
-from fastpong.parallel.sharding import Layout, join_bytes, split_bytes
+from fastpong.parallel.sharding import Layout
 
-LAYOUT: Layout = {
-    "steps": 0, "last_actions": 0, "emulators": "emulator_sizes", "emulator_sizes": 0,
-    "screens": 0, "rewards": 0, "ended": 0,
-}  # fmt: skip
+LAYOUT: Layout = {"steps": 0, "rows": 0, "screens": 0, "rewards": 0, "ended": 0}
 """Of the arrays of a snapshot, see `fastpong.parallel.sharding`."""
 
-SHARED = ("screens", "rewards", "ended")
 
-
-class Envs(Protocol):
+class Envs(ABC):
     """Some envs of a run, in groups that are stepped separately: after a `reset`, `recv` and `send` in turn for each.
 
-    Between `recv` and `send` the group's rows of the arrays hold still.
+    Between `recv` and `send` what the arrays have of a group's envs holds still.
 
     Attributes
     ----------
@@ -33,107 +31,109 @@ class Envs(Protocol):
         n-th of these.
     groups : list of int64 (n,)
         The envs of each group, ascending.
-    rows : int64 (envs,)
-        The row of each env in the arrays.
+    engine : str
+        What steps them.
+    arrays : dict
+        See `fastpong.envs.engine.array_layout`.
     screens, rewards, ended
-        uint8 (rows, 210, 160) and twice int8 (rows,): see `fastpong.envs.emulators.observation_space`.
+        Of these uint8 (envs, 210, 160) and twice int8 (envs,).
     rotation : context manager
         To be entered for each step of all envs: see `CoreRotation`.
     losses : Losses
         Subprocesses that were lost.
     """
 
-    env_count: int
-    env_offset: int
-    groups: list[I64]
-    rows: I64
-    screens: U8
-    rewards: I8
-    ended: I8
     rotation: AbstractContextManager[None, None]
     losses: Losses
 
-    def reset(self) -> Any:
-        """Start every game anew."""
+    def _begin(self, envs: range, groups: list[I64], arrays: Arrays, seed: int, engine: str) -> None:
+        self.env_count, self.env_offset, self.groups = len(envs), envs.start, groups
+        self.arrays, self.engine = arrays, engine
+        self.screens: U8 = arrays["screens"]
+        self.rewards: I8 = arrays["rewards"]
+        self.ended: I8 = arrays["ended"]
+        self._seed, self._steps = seed, [0] * len(groups)  # steps of each group since the run began
 
+    def reset(self, *, seed: int | None = None) -> Any:
+        """Start every game anew; with a seed, from that run seed, otherwise going on with the noise."""
+        self._finish()
+        if seed is not None:
+            self._seed, self._steps = seed, [0] * len(self.groups)
+        self._tell(RESET)
+
+    @abstractmethod
     def send(self, group: int, actions: U8) -> None:
         """Step the envs of a group with these actions, uint8 (n,) in the order of ``groups[group]``."""
 
+    @abstractmethod
     def recv(self, group: int) -> None:
-        """Wait until the group's step is done: then its rows hold the screens and the step's outcome."""
+        """Wait until the group's step is done: then the arrays hold its screens and outcomes."""
 
     def snapshot(self) -> Arrays:
-        """State of all envs, after waiting for the steps in flight: arrays by name, in the order of envs."""
+        """State of all envs, after waiting for the steps in flight: arrays by name, in the order of envs.
+
+        A `restore` of it, by envs with any number of groups and workers, continues bit for bit.
+        """
+        self._finish()
+        steps = np.empty(self.env_count, np.int64)
+        for members, taken in zip(self.groups, self._steps, strict=True):
+            steps[members] = taken
+        return {name: steps if name == "steps" else self.arrays[name].copy() for name in LAYOUT}
 
     def restore(self, arrays: Arrays) -> None:
-        """Put all envs back to a `snapshot`; takes the place of `reset`."""
+        """Put all envs back to a `snapshot`; takes the place of `reset`. Raises `EnvError` if it is none."""
+        self._finish()
+        self._steps = [int(arrays["steps"][members[0]]) for members in self.groups]
+        for name in [*LAYOUT][1:]:
+            self.arrays[name][:] = arrays[name]
+        self._tell(RESTORE)
+
+    def _finish(self) -> None:
+        for group in range(len(self.groups)):
+            self.recv(group)
+
+    def _next_step(self, group: int, actions: U8) -> tuple[bytes, bytes]:
+        """Count a step of a group; return the head of its message, and its actions."""
+        head = step_head(group, self._steps[group], self._seed)
+        self._steps[group] += 1
+        return head, actions.tobytes()
+
+    @abstractmethod
+    def _tell(self, message: bytes) -> None:
+        """Let all envs take a message, see `Emulators.take`, and wait for it."""
 
 
-class LocalEnvs:
-    """Some envs of a run (by default the first one) in this process, in one group. See `Envs`.
+class LocalEnvs(Envs):
+    """Some envs of a run in this process, in one group; arguments as for `VectorEnv`."""
 
-    `before` are envs that are not used any more: as many as these give them their emulators.
-    """
-
-    def __init__(self, config: Config, envs: range = range(1), before: "LocalEnvs | None" = None):
-        self.env_count, self.env_offset = len(envs), envs.start
-        rules = config.seed, config.frame_skip, config.repeat_action_probability, config.num_actions
-        pool = before.emulators.pool if before else None
-        self.emulators: Emulators = Emulators(envs, *rules, pool=pool)
-        self.groups, self.rows = [np.arange(len(envs))], np.arange(len(envs))
-        self.rotation: AbstractContextManager[None, None] = nullcontext()
+    def __init__(
+        self, envs: range = range(1), seed: int = 0, frame_skip: int = 4, repeat_action_probability: float = 0.25,
+        extras: Sequence[str] = (), engine: str = DEFAULT_ENGINE,
+    ):  # fmt: skip
+        arrays = zeros(array_layout(len(envs), engine, extras))
+        self._emulators = Emulators(envs, [range(len(envs))], frame_skip, repeat_action_probability, engine=engine)
+        self._emulators.bind(arrays)
+        self._begin(envs, [np.arange(len(envs))], arrays, seed, engine)
+        self.rotation = nullcontext()
         self.losses = Losses()  # there are no subprocesses
-        self._actions: list[int] | None = None  # of a step that is still to be taken
-        arrays, _ = self.emulators.reset()
-        self.screens, self.rewards, self.ended = (arrays[name] for name in SHARED)
+        self._message = b""  # of a step that is still to be taken
 
-    def reset(self) -> None:
-        """See `Envs`."""
-        self.recv(0)
-        self.emulators.reset()
+    @classmethod
+    def of(
+        cls, config: Config, envs: range = range(1), engine: str = DEFAULT_ENGINE, extras: Sequence[str] = ()
+    ) -> "LocalEnvs":
+        """Start some envs of a run, by default the first one, with its rules."""
+        return cls(envs, config.seed, config.frame_skip, config.repeat_action_probability, extras, engine)
 
     def send(self, group: int, actions: U8) -> None:
         """See `Envs`: the step is taken when `recv` asks for it."""
-        self._actions = actions.tolist()
+        self._message = b"".join(self._next_step(group, actions))
 
     def recv(self, group: int) -> None:
         """See `Envs`."""
-        if self._actions is not None:
-            self.emulators.step_group(group, self._actions)
-            self._actions = None
+        message, self._message = self._message, b""
+        if message:
+            self._emulators.take(message)
 
-    def snapshot(self) -> Arrays:
-        """See `Envs`."""
-        self.recv(0)
-        states = zeros(state_layout(self.env_count))
-        self.emulators.save(states)
-        return as_snapshot(states, self)
-
-    def restore(self, arrays: Arrays) -> None:
-        """See `Envs`."""
-        self._actions = None
-        states = zeros(state_layout(self.env_count))
-        restore_snapshot(arrays, states, self)
-        self.emulators.restore(states)
-
-
-def as_snapshot(states: Arrays, envs: Envs) -> Arrays:
-    """Return the snapshot of some envs; `states` are as `state_layout` says, in the rows of the envs."""
-    emulators, sizes = (states[name][envs.rows] for name in ("emulators", "emulator_sizes"))
-    parts = [state[:size].tobytes() for state, size in zip(emulators, sizes, strict=True)]
-    return {
-        **join_bytes(parts, "emulators", "emulator_sizes"),
-        **{name: states[name][envs.rows] for name in ("steps", "last_actions")},
-        **{name: getattr(envs, name)[envs.rows] for name in SHARED},
-    }
-
-
-def restore_snapshot(arrays: Arrays, states: Arrays, envs: Envs) -> None:
-    """Write a snapshot into `states`, and into what the envs show."""
-    for row, data in zip(envs.rows, split_bytes(arrays["emulators"], arrays["emulator_sizes"]), strict=True):
-        states["emulators"][row, : len(data)] = np.frombuffer(data, np.uint8)
-        states["emulator_sizes"][row] = len(data)
-    for name in ("steps", "last_actions"):
-        states[name][envs.rows] = arrays[name]
-    for name in SHARED:
-        getattr(envs, name)[envs.rows] = arrays[name]
+    def _tell(self, message: bytes) -> None:
+        self._emulators.take(message)

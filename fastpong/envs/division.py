@@ -12,14 +12,11 @@ from fastpong.parallel.machine import usable_cores
 class Division(NamedTuple):
     """Which worker has which envs, and which envs are in which group."""
 
-    owned: list[I64]
-    """Envs of each worker, ascending; the first worker has the most."""
+    owned: list[range]
+    """Envs of each worker; the first worker has the most."""
 
-    cuts: list[list[int]]
-    """Where the envs of each worker are cut into groups."""
-
-    rows: I64
-    """The row of each env in arrays that have as many rows for every worker as the first one needs."""
+    cuts: list[list[range]]
+    """Of each worker, its envs in each group, counted from its own first one."""
 
     groups: list[I64]
     """Envs of each group, ascending."""
@@ -46,18 +43,22 @@ def check_workers(env_count: int, workers: int | None, local_size: int = 1) -> i
 
 def divide(env_count: int, workers: int, groups: int) -> Division:
     """Divide envs evenly: every worker takes part in every group, if it has enough of them."""
-    owned = np.array_split(np.arange(env_count), workers)
-    rows, cuts = np.zeros(env_count, np.int64), []
+    owned, cuts = _even(env_count, workers), []
     members: list[list[int]] = [[] for _ in range(groups)]
     parts: list[list[tuple[int, slice]]] = [[] for _ in range(groups)]
     for worker, envs in enumerate(owned):
-        rows[envs] = worker * len(owned[0]) + np.arange(len(envs))
-        sizes = [len(part) for part in np.array_split(envs, groups)]
-        turn = worker % groups  # which group gets a remainder differs, so that groups are of one size
-        cuts.append(np.cumsum(sizes[turn:] + sizes[:turn])[:-1].tolist())
-        for group, part in enumerate(np.split(envs, cuts[-1])):
-            if len(part):
+        # Which group gets a remainder differs, so that groups are of one size.
+        cuts.append(_even(len(envs), groups, turn=worker % groups))
+        for group, part in enumerate(cuts[-1]):
+            if part:
                 start = len(members[group])
                 parts[group].append((worker, slice(start, start + len(part))))
-                members[group] += part.tolist()
-    return Division(owned, cuts, rows, [np.array(group, np.int64) for group in members], parts)
+                members[group] += envs[part.start : part.stop]
+    return Division(owned, cuts, [np.array(group, np.int64) for group in members], parts)
+
+
+def _even(count: int, parts: int, turn: int = 0) -> list[range]:
+    """Cut some envs into ranges of one size, but for a remainder: the first ones but `turn` are larger."""
+    sizes = [count // parts + (part < count % parts) for part in range(parts)]
+    ends = np.cumsum([0, *sizes[turn:], *sizes[:turn]]).tolist()
+    return [range(start, stop) for start, stop in zip(ends, ends[1:], strict=False)]

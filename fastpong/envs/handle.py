@@ -1,7 +1,7 @@
 """An env subprocess as its parent sees it: if it dies or hangs, another one takes its place, and no bit changes.
 
-What envs do depends on their state and their actions alone. So the parent keeps the state that they had some steps
-ago, and the messages since then; a new subprocess takes these steps again, and goes on.
+What envs do depends on their rows and on the messages alone, and the rows stand in memory that the parent sees as
+well. So it keeps the rows of before each step that is not answered yet, puts them back, and sends the step again.
 """
 
 import os
@@ -10,18 +10,18 @@ import socket
 import struct
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
-from fastpong.arrays import Arrays
-from fastpong.envs.worker import DONE, GONE, LONGEST_ERROR, RESTORE, SAVE, message_length
+import numpy as np
+
+from fastpong.arrays import U8
+from fastpong.envs.emulators import MAX_GROUPS, RESTORE, message_length
+from fastpong.envs.worker import DONE, GONE, LONGEST_ERROR
 from fastpong.errors import EnvError
 from fastpong.parallel.losses import Losses
 from fastpong.parallel.machine import processor_time
-
-KEPT_MESSAGES = 256
-"""After so many, the state is saved anew: with two groups every 128 steps. It takes 22 µs an env."""
 
 HANG_SECONDS = 5
 """A subprocess hangs if it is asked for something and gets no time of a processor for so long.
@@ -32,8 +32,8 @@ To be slow is no hang: on a busy or suspended machine it gets little time, or th
 class WorkerHandle:
     """Sends messages to a subprocess and waits for its answers, in order.
 
-    `ends` are a subprocess and the pipe to it; `start` starts another one. `states` is where it saves those of its
-    envs, in the shared memory: arrays (envs, …).
+    `ends` are a subprocess and the pipe to it; `start` starts another one. `rows` uint8 (n, state_bytes) are the states
+    of its envs, in the shared memory, and `groups` which of them are in each group.
     """
 
     def __init__(
@@ -41,37 +41,37 @@ class WorkerHandle:
         name: str,
         ends: tuple[BaseProcess, Connection],
         start: Callable[[], tuple[BaseProcess, Connection]],
-        states: Arrays,
+        rows: U8,
+        groups: Sequence[range],
         losses: Losses,
     ):
-        self._name, self._start, self._states, self._losses = name, start, states, losses
-        self._length = message_length(len(states["steps"]))
-        self._saved: Arrays | None = None  # states of all envs; None: those of a new subprocess
-        self._since: list[bytes] = []  # messages since then
-        self._open: deque[bytes] = deque()  # messages that are not answered yet
+        self._name, self._start, self._losses = name, start, losses
+        self._length = message_length(len(rows))
+        # Of each group the rows, and their copy of before its last step.
+        self._rows = [rows[group.start : group.stop] for group in groups]
+        self._before = [np.empty_like(states) for states in self._rows]
+        self._open: deque[bytes] = deque()  # messages that are not answered yet, of each group at most one
         self._take(*ends)
 
     def send(self, message: bytes) -> None:
-        """Send a message, see `fastpong.envs.worker.work`, without waiting for an answer."""
-        if len(self._since) >= KEPT_MESSAGES and SAVE not in self._open:
-            self._put(SAVE)
-        self._put(message)
+        """Send a message, see `Emulators.take`, without waiting for an answer."""
+        if message[0] < MAX_GROUPS:
+            self._keep_rows(message[0])
+        self._open.append(message)
+        try:
+            self._write(message)
+        except GONE:
+            pass  # to be seen when it should answer
 
     def wait(self) -> None:
-        """Wait until the first step or reset that is not answered yet is done; raises `EnvError` if it fails."""
-        while self._answered() == SAVE:
-            pass
-
-    def wait_for_all(self) -> None:
-        """Wait until all messages are answered."""
-        while self._open:
-            self._answered()
-
-    def restore(self, states: Arrays) -> None:
-        """Put the envs to these states, without waiting for it. No message may be open."""
-        self._saved, self._since = states, []
-        self._write_states()
-        self.send(RESTORE)
+        """Wait until the first message that is not answered yet is; raises `EnvError` if it fails."""
+        while True:
+            try:
+                self._read()
+                break
+            except LookupError as loss:
+                self._replace(str(loss))
+        self._open.popleft()
 
     def end(self, seconds: float | None) -> None:
         """End the subprocess, at the latest after some seconds by force."""
@@ -87,30 +87,11 @@ class WorkerHandle:
             side.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 1, 0))
             side.detach()
 
-    def _put(self, message: bytes) -> None:
-        self._since.append(message)
-        self._open.append(message)
-        try:
-            self._write(message)
-        except GONE:
-            pass  # to be seen when it should answer
+    def _keep_rows(self, group: int) -> None:
+        self._before[group][:] = self._rows[group]
 
     def _write(self, message: bytes) -> None:
         os.write(self.pipe.fileno(), message.ljust(self._length, b"\0"))
-
-    def _answered(self) -> bytes:
-        """Wait for the next answer; return the message that it belongs to."""
-        while True:
-            try:
-                self._read()
-                break
-            except LookupError as loss:
-                self._replace(str(loss))
-        message = self._open.popleft()
-        if message == SAVE:  # what came before it is answered as well
-            self._saved = {name: array.copy() for name, array in self._states.items()}
-            self._since = list(self._open)
-        return message
 
     def _read(self) -> None:
         """Read one answer. Raises `LookupError` if the subprocess died or hangs, `EnvError` if it failed."""
@@ -140,28 +121,23 @@ class WorkerHandle:
         return f"(pid {self.process.pid}) {how}"
 
     def _replace(self, loss: str) -> None:
-        """Start another subprocess, and let it repeat what this one did."""
+        """Start another subprocess, and let it do what this one had still to do."""
         while True:
             self._losses.add(self._name, loss)
             self.end(0.0)
             try:
                 self._take(*self._start())
-                if self._saved:
-                    self._write_states()
+                steps = [message[0] for message in self._open if message[0] < MAX_GROUPS]
+                for group in steps:
+                    self._rows[group][:] = self._before[group]
+                if steps:
                     self._write(RESTORE)
                     self._read()
-                for place, message in enumerate(self._since, len(self._open) - len(self._since)):
+                for message in self._open:
                     self._write(message)
-                    if place < 0:  # it was answered already
-                        self._read()
                 return
             except LookupError as error:
                 loss = str(error)
             except (EOFError, OSError) as error:
                 loss = f"does not start ({error!r})"
                 time.sleep(1.0)  # the fork server may have died, too: soon there is another one
-
-    def _write_states(self) -> None:
-        assert self._saved
-        for name, array in self._saved.items():
-            self._states[name][:] = array

@@ -1,18 +1,17 @@
-"""The body of an env subprocess: it reads actions, steps its emulators, and answers."""
+"""The body of an env subprocess: it reads messages, lets its emulators take them, and answers."""
 
 import contextlib
 import multiprocessing
 import os
-import struct
 import sys
 import traceback
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any
 
-from fastpong.envs.emulators import Emulators
+from fastpong.envs.emulators import Emulators, message_length
 from fastpong.envs.memory import SharedArrays
 from fastpong.envs.temporary import make_temporary_folder
 from fastpong.signals import ignore, ignored_by_children
@@ -21,15 +20,6 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 
 GONE = (EOFError, BrokenPipeError, ConnectionResetError)
 """What a pipe raises when the process at its other end is no more."""
-
-MAX_GROUPS = 253
-"""A message that steps a group begins with the group's number, one byte, and others with what comes next."""
-
-SAVE, RESTORE, RESET = b"\xfd", b"\xfe", b"\xff"
-"""Messages that tell all envs to write their states into the shared memory, to read them, and to begin anew."""
-
-GO_ON = -1
-"""Instead of a seed in `RESET`: the noise goes on."""
 
 DONE, FAILED = b"\0", b"\1"
 """Answers to a message; after the second comes the text of an error, and where it was raised."""
@@ -68,45 +58,27 @@ def start_method() -> Iterator[str]:
                 os.environ[name] = value
 
 
-def message_length(rows: int) -> int:
-    """Return the bytes of each message to a subprocess with so many envs: an action for each, or a seed.
-
-    All have one length, so that one read takes one of them whole: `Connection.recv_bytes`, with two reads and a dozen
-    calls in Python, takes four times as long as `os.read`.
-    """
-    return 1 + max(rows, struct.calcsize("q"))
-
-
 def work(
-    memory: SharedArrays, index: int, env_fn: Any, pipe: Connection, parent_pipe: Connection, *gymnasiums: object
-) -> None:
-    """Body of a subprocess. After `memory` come the arguments of a worker of gymnasium's `AsyncVectorEnv`.
+    memory: SharedArrays, owned: Sequence[range], index: int, env_fn: Any, pipe: Connection, parent_pipe: Connection,
+    *gymnasiums: object,
+) -> None:  # fmt: skip
+    """Body of a subprocess, which has the envs ``owned[index]`` in `memory`.
 
-    A message is the number of a group and the actions of its envs, uint8; or `SAVE`, or `RESTORE`; or `RESET` and a
-    seed, int64. It is filled up to `message_length`. `DONE` answers it. If gymnasium started the subprocess, it first
-    asks whether the spaces are its own.
+    After these come the arguments of a worker of gymnasium's `AsyncVectorEnv`. If that started the subprocess, it first
+    asks whether the spaces are its own. Messages are those of `Emulators.take`; `DONE` answers one.
     """
     ignore()
     parent_pipe.close()
-    env: Emulators = env_fn()
-    own = {name: array[index] for name, array in memory.arrays.items()}
-    env.bind(own)
-    file, length = pipe.fileno(), message_length(env.rows)
+    envs, emulators = owned[index], env_fn()
+    assert isinstance(emulators, Emulators)
+    file, length = pipe.fileno(), message_length(len(envs))
     try:
         if gymnasiums:
             pipe.recv()
             pipe.send(((True, True), True))  # one function makes them all; to compare large boxes takes 0.8 MB an env
+        emulators.bind({name: array[envs.start : envs.stop] for name, array in memory.arrays.items()})
         while message := os.read(file, length):
-            code = message[0]
-            if code < MAX_GROUPS:
-                env.step_group(code, message[1 : 1 + len(env.groups[code])])
-            elif message[:1] == SAVE:
-                env.save(own)
-            elif message[:1] == RESTORE:
-                env.restore(own)
-            else:
-                (seed,) = struct.unpack_from("q", message, 1)
-                env.reset(seed=None if seed == GO_ON else seed)
+            emulators.take(message)
             os.write(file, DONE)
     except GONE:
         pass  # the parent closed the pipe, or died

@@ -7,9 +7,9 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
-from fastpong.arrays import I64, U8, Bool
+from fastpong.arrays import I64, U8, Arrays, Bool
 from fastpong.errors import UsageError
-from fastpong.kernels.drawing import FRAMES, SIDE, draw_colours, draw_courts, draw_differences, draw_stacks
+from fastpong.kernels.drawing import FRAMES, SIDE, draw_courts, draw_differences, draw_in_colour, draw_stacks
 from fastpong.kernels.preprocess import PIXELS, as_words
 from fastpong.pong import ACTION_SETS, COURT, SCREEN
 
@@ -27,34 +27,21 @@ def _references(arrays: list[Array]) -> list[int]:
 """What Python counts for an array that nothing but a list has. Views, and tensors on its memory, count as well."""
 
 
-def in_colour(screens: U8) -> U8:
-    """Return screens, uint8 (n, 210, 160) palette indices, as red, green and blue, uint8 (n, 210, 160, 3)."""
-    images, everyone = np.empty((*screens.shape, 3), np.uint8), np.arange(len(screens))
-    _draw_colours(screens, everyone, everyone, images)
-    return images
-
-
-def _draw_colours(screens: U8, rows: I64, members: I64, images: U8) -> None:
-    flat = images.reshape(*images.shape[:2], -1)
-    draw_colours(as_words(screens), rows, members, flat, flat.view(np.uint64))
-
-
 class Observations:
     """Palette indices, uint8 (210, 160), as the emulator draws them: kind ``screen``.
 
-    `screens` and `extra` are the arrays of the envs, see `fastpong.envs.emulators.observation_space` and
-    `fastpong.envs.emulators.extra_layout`; `rows` int64 (n,) are those of the envs in them.
+    `arrays` are those of the envs, see `fastpong.envs.engine.array_layout`.
     """
 
     extras: tuple[str, ...] = ("final_screens",)
-    """Arrays of `extra_layout` that it needs."""
+    """The `fastpong.envs.engine.EXTRAS` that it needs."""
 
     shape: tuple[int, ...] = SCREEN
     low, high, dtype = 0, 255, np.uint8
 
-    def __init__(self, screens: U8, extra: dict[str, U8], rows: I64, copy: bool = True):
-        self.screens, self.extra, self.rows, self._copy = screens, extra, rows, copy
-        self.now: Array = np.zeros((len(rows), *self.shape), self.dtype)
+    def __init__(self, arrays: Arrays, copy: bool = True):
+        self.screens, self.arrays, self._copy = arrays["screens"], arrays, copy
+        self.now: Array = np.zeros((len(self.screens), *self.shape), self.dtype)
         self.before = self.now
         self._recent: list[Array] = []
 
@@ -79,13 +66,13 @@ class Observations:
 
     def update(self, members: I64, begins: Bool) -> None:
         """Bring those of some envs, int64 (n,), up to date in `now`; `begins` (n,) says where a game begins."""
-        self._draw(self.screens, self.rows[members], members, begins, self.before, self.now)
+        self._draw(self.screens, members, members, begins, self.before, self.now)
 
     def final(self, env: int) -> Array:
         """Return the last observation of a game that has just ended, before `update`."""
         image = np.empty((1, *self.shape), self.dtype)
-        one, rows = np.zeros(1, np.int64), self.rows[env : env + 1]
-        self._draw(self.extra["final_screens"], rows, one, np.zeros(1, bool), self.before[env : env + 1], image)
+        row, one = np.array([env]), np.zeros(1, np.int64)
+        self._draw(self.arrays["final_screens"], row, one, np.zeros(1, bool), self.before[env : env + 1], image)
         return image[0]  # type: ignore[no-any-return]
 
     def _draw(self, screens: U8, rows: I64, members: I64, begins: Bool, before: Array, images: Array) -> None:
@@ -99,7 +86,7 @@ class Colours(Observations):
     shape = (*SCREEN, 3)
 
     def _draw(self, screens: U8, rows: I64, members: I64, begins: Bool, before: Array, images: Array) -> None:
-        _draw_colours(screens, rows, members, images)
+        draw_in_colour(screens, rows, members, images)
 
 
 class Courts(Observations):
@@ -117,16 +104,16 @@ class Differences(Observations):
     shape, low, high = (80, 80), -1, 1
     dtype: Any = np.int8
 
-    def __init__(self, screens: U8, extra: dict[str, U8], rows: I64, copy: bool = True):
-        super().__init__(screens, extra, rows, copy)
-        self._last = np.zeros((len(rows), PIXELS), np.uint8)  # images
+    def __init__(self, arrays: Arrays, copy: bool = True):
+        super().__init__(arrays, copy)
+        self._last = np.zeros((len(self.screens), PIXELS), np.uint8)  # images
 
     def final(self, env: int) -> Array:
         """See `Observations`."""
         image, one = np.empty((1, *self.shape), self.dtype), np.zeros(1, np.int64)
         last = self._last[env : env + 1].copy()
-        screens = as_words(self.extra["final_screens"])
-        draw_differences(screens, self.rows[env : env + 1], one, np.zeros(1, bool), last, image)
+        screens = as_words(self.arrays["final_screens"])
+        draw_differences(screens, np.array([env]), one, np.zeros(1, bool), last, image)
         return image[0]  # type: ignore[no-any-return]
 
     def _draw(self, screens: U8, rows: I64, members: I64, begins: Bool, before: Array, images: Array) -> None:
@@ -144,7 +131,7 @@ class Stacks(Observations):
     shape = (FRAMES, SIDE, SIDE)
 
     def _draw(self, screens: U8, rows: I64, members: I64, begins: Bool, before: Array, images: Array) -> None:
-        earlier = self.extra["earlier_screens"] if screens is self.screens else screens
+        earlier = self.arrays["earlier_screens"] if screens is self.screens else screens
         draw_stacks(as_words(screens), as_words(earlier), rows, members, begins, before, images)
 
 

@@ -6,10 +6,11 @@ import gymnasium
 import numpy as np
 
 from fastpong.arrays import U8
-from fastpong.envs.emulators import Emulators, extra_layout, observation_space
-from fastpong.envs.memory import zeros
+from fastpong.envs.base import LocalEnvs
+from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.errors import EnvError, UsageError
-from fastpong.gym.observations import KINDS, Array, check_options, in_colour
+from fastpong.gym.observations import KINDS, Array, check_options
+from fastpong.kernels.drawing import in_colour
 from fastpong.pong import ACTION_SETS, ACTIONS, WINNING
 
 
@@ -31,22 +32,19 @@ class PongEnv(gymnasium.Env[Array, np.int64]):
         actions: int = 6,
         frame_skip: int = 4,
         repeat_action_probability: float = 0.25,
+        engine: str = DEFAULT_ENGINE,
         render_mode: str | None = None,
     ):
         check_options(obs, actions, render_mode)
         kind, self.render_mode = KINDS[obs], render_mode
-        rules = frame_skip, repeat_action_probability, len(ACTIONS)
-        self._emulators = Emulators([0], 0, *rules)
-        spaces: Any = observation_space(1)
-        layout = {name: (space.shape, space.dtype) for name, space in spaces.items()}
-        self._arrays = zeros({**layout, **{name: extra_layout(1)[name] for name in kind.extras}})
-        self._emulators.bind(self._arrays)
-        self._observations = kind(self._arrays["screens"], self._arrays, np.zeros(1, np.int64))
-        self._choices = ACTION_SETS[actions]
+        rules = frame_skip, repeat_action_probability
+        self._envs = LocalEnvs(range(1), 0, *rules, extras=kind.extras, engine=engine)
+        self._observations = kind(self._envs.arrays)
+        self._choices = np.array(ACTION_SETS[actions], np.uint8)
         self.observation_space, self.action_space = kind.space(), gymnasium.spaces.Discrete(actions)
         self._closed, self._playing, self._started = False, False, False
         self._score = [0, 0]
-        self._shown = self._arrays["screens"][0]
+        self._shown = self._envs.screens[0]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
         """Begin a game, with a seed from its sticky actions, else going on with the noise."""
@@ -56,9 +54,9 @@ class PongEnv(gymnasium.Env[Array, np.int64]):
         super().reset(seed=seed)
         if seed is None and not self._started:
             seed = int(self.np_random.integers(2**31))
-        self._emulators.reset(seed=seed)
+        self._envs.reset(seed=seed)
         self._started, self._playing, self._score = True, True, [0, 0]
-        self._shown = self._arrays["screens"][0]
+        self._shown = self._envs.screens[0]
         self._observations.begin()
         self._observations.update(np.zeros(1, np.int64), np.ones(1, bool))
         return self._observations.now[0], {}
@@ -71,12 +69,13 @@ class PongEnv(gymnasium.Env[Array, np.int64]):
         if not self.action_space.contains(action):
             raise UsageError(f"an action is an integer, 0 … {len(self._choices) - 1}, not {action!r}")
         self._observations.begin()
-        self._emulators.step_group(0, [self._choices[int(action)]])
-        reward, ended = int(self._arrays["rewards"][0]), bool(self._arrays["ended"][0])
+        self._envs.send(0, self._choices[[int(action)]])
+        self._envs.recv(0)
+        reward, ended = int(self._envs.rewards[0]), bool(self._envs.ended[0])
         self._score[reward < 0] += abs(reward)
         info: dict[str, Any] = {}
         if ended:
-            self._playing, self._shown = False, self._arrays["final_screens"][0]
+            self._playing, self._shown = False, self._envs.arrays["final_screens"][0]
             info = {"score": self._score[0], "opponent": self._score[1]}
             observation = self._observations.final(0)
         else:

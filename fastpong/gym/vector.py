@@ -8,10 +8,11 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from fastpong.arrays import F64, I64, U8, Bool
-from fastpong.envs.emulators import STAY
+from fastpong.envs.engine import DEFAULT_ENGINE, STAY
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.errors import EnvError, UsageError
-from fastpong.gym.observations import KINDS, Array, check_options, in_colour
+from fastpong.gym.observations import KINDS, Array, check_options
+from fastpong.kernels.drawing import in_colour
 from fastpong.pong import ACTION_SETS, ACTIONS, WINNING
 
 MAX_GROUPS, GROUP = 4, 16
@@ -54,6 +55,8 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         ``NextStep`` or ``SameStep``.
     workers : int, optional
         Subprocesses; one per usable core by default.
+    engine : str
+        One of `fastpong.envs.engine.ENGINES`; it changes nothing but the speed.
     render_mode : str, optional
         ``rgb_array``: `render` returns the screens of all games.
 
@@ -80,6 +83,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         copy: bool = True,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         workers: int | None = None,
+        engine: str = DEFAULT_ENGINE,
         render_mode: str | None = None,
     ):
         check_options(obs, actions, render_mode)
@@ -95,15 +99,15 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         self._envs = VectorEnv(
             num_envs, workers, frame_skip=frame_skip, repeat_action_probability=repeat_action_probability,
             num_actions=len(ACTIONS), groups=min(MAX_GROUPS, max(1, num_envs // GROUP)), pinned=True,
-            extras=kind.extras,
+            extras=kind.extras, engine=engine,
         )  # fmt: skip
         self.closed = False
-        self._observations = kind(self._envs.screens, self._envs.extra, self._envs.rows, copy)
+        self._observations = kind(self._envs.arrays, copy)
         self._choices = np.array(ACTION_SETS[actions], np.uint8)
         self.single_observation_space, self.observation_space = kind.space(), batch_space(kind.space(), num_envs)
         self.single_action_space = gymnasium.spaces.Discrete(actions)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._seed, self._started = None, False
+        self._started = False
         self._scores = np.zeros((2, num_envs), np.int64)  # points won, and lost
         self._steps = np.zeros(num_envs, np.int64)
         self._over = np.zeros(num_envs, bool)  # games that ended and did not begin anew
@@ -148,13 +152,13 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         fresh = ended if self._same_step else self._over
         for group, members in enumerate(envs.groups):  # the others still play
             envs.recv(group)
-            ended[members] = over = envs.ended[envs.rows[members]] != 0
+            ended[members] = over = envs.ended[members] != 0
             if over.any():
                 infos = self._last_observations(members[over], infos)
                 if not self._same_step:
                     members = members[~over]
             seen.update(members, fresh[members])
-        rewards = envs.rewards[envs.rows].astype(np.float64)
+        rewards = envs.rewards.astype(np.float64)
         terminated, truncated, infos = self._count(rewards, ended, infos)
         return seen.now, rewards, terminated, truncated, infos
 
@@ -194,7 +198,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         self._check_open()
         if self.render_mode is None:
             raise UsageError("render wants an env that was made with render_mode='rgb_array'")
-        return tuple(in_colour(self._envs.screens[self._envs.rows]))
+        return tuple(in_colour(self._envs.screens))
 
     def get_action_meanings(self) -> list[str]:
         """Return ALE's names of the actions."""

@@ -4,7 +4,7 @@ import numpy as np
 
 from fastpong.arrays import F32, I8, I64, U8, U64, Bool
 from fastpong.kernels.compile.jit import kernel
-from fastpong.kernels.preprocess import PIXELS, STRIP_ROWS, find_pixels, find_strips
+from fastpong.kernels.preprocess import PIXELS, STRIP_ROWS, as_words, find_pixels, find_strips
 from fastpong.pong import COLOURS, COURT
 
 _COLOURS = np.zeros((256, 3), np.uint8)
@@ -46,6 +46,19 @@ def draw_colours(
                 index = (screen[y, x // 8] >> np.uint64(8 * (x % 8))) & np.uint64(255)
                 for c in range(3):
                     images[env, y, 3 * x + c] = _COLOURS[index, c]
+
+
+def in_colour(screens: U8) -> U8:
+    """Return screens, uint8 (n, 210, 160) palette indices, as red, green and blue, uint8 (n, 210, 160, 3)."""
+    images, everyone = np.empty((*screens.shape, 3), np.uint8), np.arange(len(screens))
+    draw_in_colour(screens, everyone, everyone, images)
+    return images
+
+
+def draw_in_colour(screens: U8, rows: I64, members: I64, images: U8) -> None:
+    """Draw screens, uint8 (rows, 210, 160), into images, uint8 (envs, 210, 160, 3), as `draw_colours` does."""
+    flat = images.reshape(*images.shape[:2], -1)
+    draw_colours(as_words(screens), rows, members, flat, flat.view(np.uint64))
 
 
 @kernel

@@ -110,7 +110,7 @@ def difference(
 
 
 class Observation(NamedTuple):
-    """What the envs share: see `fastpong.envs.emulators.observation_space`."""
+    """What the envs share: see `fastpong.envs.engine.array_layout`."""
 
     screens: U64  # (rows, 210, 20) palette indices, see as_words
     rewards: I8  # (rows,)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastpong.arrays import I64, U8, Arrays
+from fastpong.arrays import I64, Arrays
 
 Layout = Mapping[str, int | str | None]
 """For each array of a state: which axis counts envs; or, if it holds pieces of different length one after the other,
@@ -35,17 +35,6 @@ def join(parts: Sequence[Arrays], layout: Layout) -> Arrays:
         else np.concatenate([part[name] for part in parts], axis=kind if isinstance(kind, int) else 0)
         for name, kind in layout.items()
     }
-
-
-def join_bytes(parts: Sequence[bytes], name: str, sizes: str) -> Arrays:
-    """Return the bytes of all envs in one array `name`, and their lengths in an array `sizes`."""
-    return {name: np.frombuffer(b"".join(parts), np.uint8), sizes: np.array([len(part) for part in parts], np.int64)}
-
-
-def split_bytes(array: U8, sizes: I64) -> list[bytes]:
-    """Return the bytes of each env."""
-    ends = np.cumsum(sizes).tolist()
-    return [array[end - size : end].tobytes() for end, size in zip(ends, sizes.tolist(), strict=True)]
 
 
 def _per_env(lengths: npt.NDArray[Any], axis: int | str | None) -> I64:

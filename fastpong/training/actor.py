@@ -34,6 +34,8 @@ class Sampler(Protocol):
         Steps of each env since the run began.
     seconds : dict
         Time spent on each part of the work.
+    engine : str
+        What steps the envs, see `fastpong.envs.engine`.
     losses : Losses
         Processes that were lost and replaced.
     """
@@ -44,6 +46,7 @@ class Sampler(Protocol):
     mine: range
     steps_taken: int
     seconds: dict[str, float]
+    engine: str
     losses: Losses
 
     def start(self) -> None:
@@ -78,14 +81,13 @@ class Actor:
     def __init__(self, config: Config, envs: Envs, policy: Policy | None = None):
         self.config, self.envs = config, envs
         self.policy = policy or make_policy(config, envs.env_offset)
-        self.losses = envs.losses
+        self.engine, self.losses = envs.engine, envs.losses
         self.mine = range(envs.env_offset, envs.env_offset + envs.env_count)
         self.rollout = self.policy.make_rollout(envs.env_count)
         self.stats = EpisodeStats(config.num_envs, config.running_reward_decay, self.mine)
         self.steps_taken = 0
         self.seconds = dict.fromkeys(STAGES, 0.0)
         self._observation = Observation(as_words(envs.screens), envs.rewards, envs.ended)
-        self._rows = [envs.rows[members] for members in envs.groups]
 
     def start(self) -> None:
         """See `Sampler`."""
@@ -103,11 +105,11 @@ class Actor:
         envs, rollout, clock, seconds = self.envs, self.rollout, time.perf_counter, self.seconds
         row = rollout.new_row()
         with envs.rotation:
-            for group, (members, rows) in enumerate(zip(envs.groups, self._rows, strict=True)):
+            for group, members in enumerate(envs.groups):
                 t0 = clock()
                 envs.recv(group)
                 t1 = clock()
-                rollout.record(row, self._observation, rows, members)
+                rollout.record(row, self._observation, members, members)
                 t2 = clock()
                 actions = self.policy.act(
                     rollout.inputs, row * rollout.num_envs, members, self.steps_taken, greedy, exploring_starts

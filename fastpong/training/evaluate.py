@@ -14,6 +14,7 @@ import numpy as np
 
 from fastpong.arrays import Arrays
 from fastpong.config import Config, changed
+from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.noise import EVALUATION, stream_key
 from fastpong.policy import make_policy
@@ -60,7 +61,7 @@ def evaluation_config(config: Config, num_envs: int, seed: int) -> Config:
 
 def evaluate(
     config: Config, weights: Arrays, games: int, seed: int, workers: int | None = None, greedy: bool = True,
-    tell: Callable[[int], object] = lambda done: None,
+    tell: Callable[[int], object] = lambda done: None, engine: str = DEFAULT_ENGINE,
 ) -> Evaluation:  # fmt: skip
     """Play `games` whole games and return their scores.
 
@@ -71,7 +72,7 @@ def evaluate(
     count = min(games, MAX_ENVS)
     config = evaluation_config(config, count, seed)
     quota = [len(range(env, games, count)) for env in range(count)]
-    with VectorEnv.of(config, min(workers, count) if workers else workers) as envs:
+    with VectorEnv.of(config, min(workers, count) if workers else workers, engine=engine) as envs:
         policy = make_policy(config)
         policy.weights.load(weights)
         actor = Actor(config, envs, policy)
@@ -99,7 +100,7 @@ def summarise(scores: list[int], lengths: list[int]) -> Evaluation:
 
 
 def choose_best(
-    config: Config, run: RunFolder, workers: int | None, note: Callable[[str], None]
+    config: Config, run: RunFolder, workers: int | None, note: Callable[[str], None], engine: str = DEFAULT_ENGINE
 ) -> dict[str, Any] | None:
     """Let the candidates of a run play, make the best one ``best.npz``, and measure it on other games.
 
@@ -120,7 +121,8 @@ def choose_best(
         return None
 
     def play(steps: int, games: int, seed: int) -> Evaluation:
-        return evaluate(config, policy_weights(candidates[steps][0]), games, seed + config.seed, workers)
+        weights = policy_weights(candidates[steps][0])
+        return evaluate(config, weights, games, seed + config.seed, workers, engine=engine)
 
     games, means = config.eval_games, dict[int, float]()
     note(f"{len(candidates)} candidates for best.npz play {games} games, the best {2 * games} more; ctrl-C skips this")

@@ -15,8 +15,9 @@ import numpy as np
 import fastpong
 from fastpong.config import Config
 from fastpong.envs.division import check_workers
+from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.vector_env import VectorEnv
-from fastpong.errors import DivergedError, LostError
+from fastpong.errors import DivergedError, LostError, UsageError
 from fastpong.parallel.comm import Communicator, Serial, check_same_weights, env_range
 from fastpong.parallel.losses import Losses
 from fastpong.parallel.machine import usable_cores
@@ -59,21 +60,21 @@ class Result:
 
 def train(
     config: Config, run: RunFolder, progress: Progress, *, comm: Communicator | None = None, workers: int | None = None,
-    cluster: Cluster | None = None, resume: bool = False, limits: Limits | None = None,
+    cluster: Cluster | None = None, resume: bool = False, limits: Limits | None = None, engine: str = DEFAULT_ENGINE,
 ) -> Result:  # fmt: skip
     """Train until the target, a limit or an interruption; the run folder then holds a checkpoint of the end.
 
     Every rank calls this with the same arguments. Rank 0 shows progress, alone reads and writes the run folder, which
     exists, and returns the result of all. `workers` are the env subprocesses of each rank, by default one per usable
-    core: they change nothing but the speed. With a `cluster` its `fastpong.training.remote.RayActor` step the envs.
-    With `resume` the run goes on from its newest checkpoint. Raises `UsageError`, `EnvError`, `LostError`,
-    `CheckpointError`, `DivergedError` or `RanksError`; the last checkpoint is then intact.
+    core: they and the `engine` change nothing but the speed. With a `cluster` its `fastpong.training.remote.RayActor`
+    step the envs. With `resume` the run goes on from its newest checkpoint. Raises `UsageError`, `EnvError`,
+    `LostError`, `CheckpointError`, `DivergedError` or `RanksError`; the last checkpoint is then intact.
     """
     comm, limits = comm or Serial(), limits or Limits()
     is_root = comm.rank == 0
     with (
         Interrupts() as interrupts,
-        _sampler(config, comm, workers, cluster, progress) as sampler,
+        _sampler(config, comm, workers, cluster, engine, progress) as sampler,
         closing(Trainer(config, sampler, comm)) as trainer,
         run.lock() if is_root else nullcontext(),
     ):
@@ -154,7 +155,10 @@ class _Log:
         self._earlier, self._best_score = about["wall_s"], about["best_score"]
 
     def _check(self, arrays: dict[str, Any], about: dict[str, Any]) -> None:
-        """Make sure that a checkpoint is of this run."""
+        """Make sure that a checkpoint is of this run, and of this engine: another one's states mean nothing to it."""
+        engine = ascii(str(about.get("engine", "ale")))[1:-1]  # before it was named, there was no other
+        if engine != self._trainer.sampler.engine:
+            raise UsageError(f"{self._run.path} was saved on the {engine:.20} engine: add --engine {engine:.20}")
         self._run.check_settings(self._config, about["config"])
         self._trainer.check(arrays)
 
@@ -210,6 +214,7 @@ class _Log:
         run, trainer, score = self._run, self._trainer, self._trainer.stats.score
         about: dict[str, Any] = {
             "config": dataclasses.asdict(self._config),
+            "engine": trainer.sampler.engine,
             "steps": trainer.stats.steps,
             "wall_s": self.line["wall_s"],
             "score": score,
@@ -238,16 +243,16 @@ def _load_kernels(trainer: Trainer, progress: Progress) -> None:
 
 @contextmanager
 def _sampler(
-    config: Config, comm: Communicator, workers: int | None, cluster: Cluster | None, progress: Progress
+    config: Config, comm: Communicator, workers: int | None, cluster: Cluster | None, engine: str, progress: Progress
 ) -> Iterator[Sampler]:
     """Give the envs of this rank to subprocesses here, or to the actors of a cluster."""
     if cluster:
-        yield RaySampler(config, cluster, Losses(progress.note))
+        yield RaySampler(config, cluster, Losses(progress.note), engine)
         return
     mine = env_range(config.num_envs, comm.rank, comm.size)
     workers = check_workers(len(mine), workers, comm.local_size)
     losses = Losses(lambda text: tell(f"rank {comm.rank}: {text}") if comm.rank else progress.note(text))
-    with VectorEnv.of(config, workers, mine, losses) as envs:
+    with VectorEnv.of(config, workers, mine, losses, engine) as envs:
         yield Actor(config, envs)
 
 

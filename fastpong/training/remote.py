@@ -14,6 +14,7 @@ from fastpong.arrays import F32, Arrays
 from fastpong.config import Config
 from fastpong.envs.base import LAYOUT as ENV_LAYOUT
 from fastpong.envs.base import LocalEnvs
+from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.parallel.comm import env_range
 from fastpong.parallel.losses import Losses
 from fastpong.parallel.ray import Cluster, versions
@@ -30,7 +31,6 @@ _LAST = ("last_pixels", "last_counts")  # of a rollout's state: only the actors 
 class RayActor:
     """Body of a Ray actor: some envs of a run, in a process of its own."""
 
-    _envs: LocalEnvs | None = None  # of the last run: the next one uses its emulators
     _before: dict[str, Arrays] | None = None  # the state before tentative steps, after `_steps_before` of each env
     _steps_before = 0
 
@@ -38,10 +38,11 @@ class RayActor:
         """See `fastpong.parallel.ray.versions`."""
         return versions()
 
-    def begin(self, config: Config, envs: range, state: dict[str, Arrays] | None, steps_taken: int) -> None:
+    def begin(
+        self, config: Config, envs: range, engine: str, state: dict[str, Arrays] | None, steps_taken: int
+    ) -> None:
         """Begin a run with these envs, or go on with one from a `snapshot` after so many steps."""
-        self._envs = LocalEnvs(config, envs, before=self._envs)
-        self._actor, self._before = Actor(config, self._envs), None
+        self._actor, self._before = Actor(config, LocalEnvs.of(config, envs, engine)), None
         if state:
             self._restore(state, steps_taken)
         else:
@@ -83,8 +84,8 @@ class RaySampler:
     work was on its way ("travel"), and "update".
     """
 
-    def __init__(self, config: Config, cluster: Cluster, losses: Losses):
-        self.config, self._cluster, self.losses = config, cluster, losses
+    def __init__(self, config: Config, cluster: Cluster, losses: Losses, engine: str = DEFAULT_ENGINE):
+        self.config, self._cluster, self.losses, self.engine = config, cluster, losses, engine
         self.policy = make_policy(config)
         self.rollout = self.policy.make_rollout(config.num_envs)
         self.stats = EpisodeStats(config.num_envs, config.running_reward_decay)
@@ -174,7 +175,7 @@ class RaySampler:
 
     def _begin(self, index: int) -> None:
         actor = self._cluster.members[index]
-        actor.begin.remote(self.config, self._parts[index], self._states[index], self._states_at)
+        actor.begin.remote(self.config, self._parts[index], self.engine, self._states[index], self._states_at)
         if self._since:
             actor.play.remote(self._weights, self._since, False)
 

@@ -7,19 +7,15 @@ import numpy as np
 
 from fastpong.arrays import I64, Arrays, Bool
 from fastpong.config import Config
-from fastpong.envs.emulators import MAX_STATE
+from fastpong.envs.engine import array_layout
 from fastpong.kernels.preprocess import PIXELS, STRIP_ROWS
-from fastpong.pong import COURT, SCREEN
+from fastpong.pong import COURT
 from fastpong.rollout.buffer import STRIPS, Encoding
 
 _ANY = 1 << 60
 _GROWING = ("learner.schedule_outcomes", "learner.window_rewards")  # as many as there were
 _MAYBE_NAN = ("stats.running", "learner.window_numbers")  # before the first game
-_LISTS = {
-    "rollout.images": "rollout.lengths",
-    "rollout.last_pixels": "rollout.last_counts",
-    "envs.emulators": "envs.emulator_sizes",
-}
+_LISTS = {"rollout.images": "rollout.lengths", "rollout.last_pixels": "rollout.last_counts"}
 """Arrays that hold pieces one after the other, and those of the pieces' lengths."""
 
 
@@ -32,17 +28,14 @@ class _Field(NamedTuple):
     high: float = _ANY
 
 
-def _fields(config: Config, encoding: Encoding) -> dict[str, _Field]:
+def _fields(config: Config, engine: str, encoding: Encoding) -> dict[str, _Field]:
     """Return the arrays of the envs, the rollout and the statistics, by name."""
     n, rows = config.num_envs, ("rows", config.num_envs)
+    envs = {name: _Field(dtype, shape, -128) for name, (shape, dtype) in array_layout(n, engine).items()}
     return {
         "step": _Field(np.int64, ()),
         "envs.steps": _Field(np.int64, (n,)),
-        "envs.last_actions": _Field(np.uint8, (n,), 0, 17),
-        "envs.emulators": _Field(np.uint8, ("bytes",)),
-        "envs.emulator_sizes": _Field(np.int64, (n,), 0, MAX_STATE),
-        "envs.screens": _Field(np.uint8, (n, *SCREEN)),
-        "envs.rewards": _Field(np.int8, (n,), -128),
+        **{f"envs.{name}": field for name, field in envs.items()},
         "envs.ended": _Field(np.int8, (n,), 0, 1),
         "rollout.lengths": _Field(np.int64, rows, 0, 2 * PIXELS),
         "rollout.steps_since_reset": _Field(np.int64, rows),
@@ -64,12 +57,14 @@ def _fields(config: Config, encoding: Encoding) -> dict[str, _Field]:
     }
 
 
-def check_state(arrays: Mapping[str, Any], config: Config, encoding: Encoding, history: int, fresh: Arrays) -> None:
-    """Raise `ValueError` unless these are arrays that a run with these settings could have saved.
+def check_state(
+    arrays: Mapping[str, Any], config: Config, engine: str, encoding: Encoding, history: int, fresh: Arrays
+) -> None:
+    """Raise `ValueError` unless these are arrays that a run with these settings, on this engine, could have saved.
 
     Those of policy and learner are as in `fresh`. `history` is how many rows the network's inputs reach back.
     """
-    fields = _fields(config, encoding)
+    fields = _fields(config, engine, encoding)
     for name, array in fresh.items():
         shape = (name, *array.shape[1:]) if name in _GROWING else array.shape
         counts = array.dtype.kind == "i" and name != "learner.schedule_late_since"  # −1 before the late phase

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from fastpong.config import Config
 from fastpong.envs.division import check_workers
+from fastpong.envs.engine import DEFAULT_ENGINE, check_engine
 from fastpong.errors import DivergedError, FastpongError, LostError, RanksError, UsageError, explain
 from fastpong.parallel.comm import Communicator, env_range
 from fastpong.parallel.mpi import connect
@@ -36,6 +37,7 @@ class Request:
     folder: Path | None = None
     resume: bool = False
     workers: int | None = None
+    engine: str = DEFAULT_ENGINE
     mpi: bool = True
     placing: Placing | None = None
     limits: Limits = field(default_factory=Limits)
@@ -76,7 +78,7 @@ def hold(
             try:
                 result = train(
                     config, folder, progress, comm=comm, workers=request.workers, cluster=cluster,
-                    resume=request.resume, limits=request.limits,
+                    resume=request.resume, limits=request.limits, engine=request.engine,
                 )  # fmt: skip
             except FastpongError as error:
                 raise _with_hint(error, folder) from error.__cause__
@@ -97,6 +99,7 @@ def hold(
 
 
 def _prepare(request: Request, comm: Communicator) -> tuple[Config, RunFolder]:
+    check_engine(request.engine)
     config, folder = (resumed_run if request.resume else new_run)(request.folder, request.changes)
     if config.num_envs < comm.size:
         raise UsageError(f"{comm.size} ranks have too little to do with {config.num_envs} envs: use fewer ranks")
@@ -105,7 +108,7 @@ def _prepare(request: Request, comm: Communicator) -> tuple[Config, RunFolder]:
 
 
 def _about(request: Request) -> dict[str, str | int]:
-    return {"command": request.command, **versions()}
+    return {"command": request.command, "engine": request.engine, **versions()}
 
 
 def _with_hint(error: FastpongError, folder: RunFolder) -> FastpongError:

@@ -157,7 +157,7 @@ class Trainer:
         own = {"policy": self.policy.weights.arrays, "learner": self.learner.state()}
         fresh = {f"{part}.{name}": array for part, state in own.items() for name, array in state.items()}
         try:
-            check_state(arrays, self.config, self.rollout.encoding, self.rollout.history, fresh)
+            check_state(arrays, self.config, self.sampler.engine, self.rollout.encoding, self.rollout.history, fresh)
         except ValueError as error:
             raise CheckpointError(f"no run with these settings saved this checkpoint: {error}") from None
 

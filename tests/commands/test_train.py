@@ -11,6 +11,7 @@ import numpy as np
 import psutil
 
 from fastpong import __version__
+from fastpong.training.checkpoint import load, save
 from fastpong.training.run_folder import RunFolder, read_metrics
 from tests.support.commands import SMALL, fastpong, one_line, settings, start, wait_for, workers_of
 from tests.support.faults import fault
@@ -167,3 +168,21 @@ def test_two_trainings_do_not_share_a_folder(tmp_path: Path) -> None:
     assert process.returncode == 130
     done = fastpong("train", "--run", "run", "--resume", "--envs", "8", cwd=tmp_path)
     assert done.returncode == 2 and "num_envs is 4 in run and cannot change to 8" in one_line(done.stderr)
+
+
+def test_a_run_goes_on_with_the_engine_that_saved_it(engine: str, tmp_path: Path) -> None:
+    done = fastpong("train", *SMALL, "--run", "run", "--steps", "400", "--engine", engine, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f'engine = "{engine}"' in (tmp_path / "run" / "config.toml").read_text()
+    (newest,) = RunFolder(tmp_path / "run").checkpoints()
+    arrays, about = load(newest)
+    assert about["engine"] == load(RunFolder(tmp_path / "run").best)[1]["engine"] == engine
+    save(newest, arrays, {**about, "engine": "stella"})
+    before = newest.read_bytes()
+    more = ["train", "--run", "run", "--resume", "--steps", "800", "--engine", engine]
+    done = fastpong(*more, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "fastpong: run was saved on the stella engine: add --engine stella"
+    assert newest.read_bytes() == before
+    save(newest, arrays, about)
+    assert fastpong(*more, cwd=tmp_path).returncode == 0

@@ -5,9 +5,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 
@@ -15,17 +16,17 @@ from fastpong.envs import handle
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.errors import LostError
 from fastpong.parallel.losses import MOST, Losses
-from tests.support.envs import Seen, play_at_random
+from tests.support.envs import ENGINES, Seen, play_at_random
 from tests.support.faults import fault
 
 STEPS = 40
 Fault = Callable[[VectorEnv, int], None]
 
 
-def play(fault: Fault | None = None, workers: int = 2, steps: int = STEPS) -> tuple[list[Seen], list[str]]:
+def play(engine: str, fault: Fault | None = None, workers: int = 2, steps: int = STEPS) -> tuple[list[Seen], list[str]]:
     """Play with 5 envs, and let something happen before each step; return what was seen, and the notes."""
     notes: list[str] = []
-    with VectorEnv(5, workers, seed=6, losses=Losses(notes.append)) as envs:
+    with VectorEnv(5, workers, seed=6, losses=Losses(notes.append), engine=engine) as envs:
         envs.reset()
         seen: list[Seen] = []
         for step in range(steps):
@@ -36,14 +37,14 @@ def play(fault: Fault | None = None, workers: int = 2, steps: int = STEPS) -> tu
     return seen, notes
 
 
-@pytest.fixture(autouse=True)
-def _saves_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handle, "KEPT_MESSAGES", 12)
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def undisturbed() -> Iterator[list[Seen]]:
-    yield play()[0]
+def undisturbed(engine: str) -> list[Seen]:
+    return play(engine)[0]
 
 
 def strike(envs: VectorEnv, worker: int, number: signal.Signals) -> None:
@@ -52,20 +53,45 @@ def strike(envs: VectorEnv, worker: int, number: signal.Signals) -> None:
 
 @fault("an env subprocess dies", times=100)
 @pytest.mark.parametrize("at", [0, 6, 39])
-def test_a_killed_subprocess_is_replaced(undisturbed: list[Seen], at: int) -> None:
-    """Before and after its state is saved: every 6 steps."""
-
+def test_a_killed_subprocess_is_replaced(engine: str, undisturbed: list[Seen], at: int) -> None:
     def fault(envs: VectorEnv, step: int) -> None:
         if step == at:
             strike(envs, 1, signal.SIGKILL)
 
-    seen, notes = play(fault)
+    seen, notes = play(engine, fault)
     assert seen == undisturbed
     assert len(notes) == 1 and "env subprocess 1 (pid" in notes[0] and "was killed by SIGKILL" in notes[0]
 
 
+@fault("an env subprocess dies", times=100)
+@pytest.mark.parametrize("answered", [0, 1])
+def test_steps_in_flight_are_taken_again_from_their_rows(engine: str, undisturbed: list[Seen], answered: int) -> None:
+    """Those of both groups, or one of two; what the lost subprocess leaves of their rows is anything."""
+    with VectorEnv(5, 2, seed=6, engine=engine) as envs:
+        envs.reset()
+        play_at_random(envs, 7)
+        actions = np.random.default_rng(7).integers(0, 2, 5).astype(np.uint8)
+        for group, members in enumerate(envs.groups):
+            if group == answered:
+                strike(envs, 0, signal.SIGSTOP)  # it takes no step from here on
+            envs.send(group, actions[members])
+            if group < answered:
+                envs.recv(group)
+        strike(envs, 0, signal.SIGKILL)
+        envs.processes[0].join()
+        for members in envs.groups[answered:]:
+            for name in ("rows", "screens", "rewards", "ended"):
+                envs.arrays[name][members[members < 3]] = 77  # the first three are those of the first subprocess
+        for group in range(answered, 2):
+            envs.recv(group)
+        assert envs.losses.count == 1
+        assert [hash(screen.tobytes()) for screen in envs.screens] == undisturbed[7].screens
+        assert (envs.rewards.tolist(), envs.ended.tolist()) == (undisturbed[7].rewards, undisturbed[7].ended)
+        assert play_at_random(envs, STEPS - 8, first=8) == undisturbed[8:]
+
+
 @fault("an env subprocess hangs", times=10)
-def test_one_that_hangs_is_replaced(undisturbed: list[Seen], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_hangs_is_replaced(engine: str, undisturbed: list[Seen], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handle, "HANG_SECONDS", 1)
     stopped: list[psutil.Process] = []
 
@@ -74,7 +100,7 @@ def test_one_that_hangs_is_replaced(undisturbed: list[Seen], monkeypatch: pytest
             stopped.append(psutil.Process(envs.processes[0].pid))
             strike(envs, 0, signal.SIGSTOP)
 
-    seen, notes = play(fault)
+    seen, notes = play(engine, fault)
     assert seen == undisturbed
     assert len(notes) == 1 and notes[0].startswith("env subprocess 0 (pid") and "hangs" in notes[0]
     assert not stopped[0].is_running()
@@ -117,23 +143,23 @@ def test_to_be_suspended_is_no_hang() -> None:
 
 
 @fault("an env subprocess dies", times=100)
-def test_both_may_die_one_after_the_other(undisturbed: list[Seen]) -> None:
+def test_both_may_die_one_after_the_other(engine: str, undisturbed: list[Seen]) -> None:
     def fault(envs: VectorEnv, step: int) -> None:
         if step in (5, 30):
             strike(envs, step % 2, signal.SIGKILL)
 
-    seen, notes = play(fault)
+    seen, notes = play(engine, fault)
     assert seen == undisturbed and len(notes) == 2
 
 
 @fault("the fork server dies", times=100)
-def test_the_fork_server_may_die_as_well(undisturbed: list[Seen]) -> None:
+def test_the_fork_server_may_die_as_well(engine: str, undisturbed: list[Seen]) -> None:
     def fault(envs: VectorEnv, step: int) -> None:
         if step == 9:
             psutil.Process(envs.processes[0].pid).parent().kill()
             strike(envs, 0, signal.SIGKILL)
 
-    seen, notes = play(fault)
+    seen, notes = play(engine, fault)
     assert seen == undisturbed and len(notes) in (1, 2)  # two, if one was asked of the server that was just dying
 
 

@@ -20,7 +20,7 @@ def test_a_failing_subprocess_says_why() -> None:
         envs.send(0, np.full(len(envs.groups[0]), 9, np.uint8))
         with pytest.raises(EnvError, match="failed: IndexError") as caught:
             envs.recv(0)
-        assert "step_group" in str(caught.value.__cause__)
+        assert "in take" in str(caught.value.__cause__)
 
 
 def test_subprocesses_ignore_ctrl_c_and_have_one_thread() -> None:

@@ -30,8 +30,8 @@ def make(num_envs: int = 3, **options: Any) -> PongVectorEnv:
 
 
 @pytest.mark.parametrize("obs", KINDS)
-def test_gymnasiums_check(obs: str) -> None:
-    env = gymnasium.make(ID, obs=obs, render_mode="rgb_array")
+def test_gymnasiums_check(obs: str, engine: str) -> None:
+    env = gymnasium.make(ID, obs=obs, engine=engine, render_mode="rgb_array")
     check_env(env.unwrapped)
     assert env.spec is not None
     env.reset()
@@ -40,14 +40,14 @@ def test_gymnasiums_check(obs: str) -> None:
 
 
 @pytest.mark.parametrize("obs", KINDS)
-def test_a_vector_of_games_is_the_games_alone(obs: str) -> None:
+def test_a_vector_of_games_is_the_games_alone(obs: str, engine: str) -> None:
     """One or two subprocesses and either way to begin anew: observations, rewards, ends, and what is told of games."""
     rng = np.random.default_rng(1)
     actions = rng.integers(0, 6, (230, 3))
     modes = (AutoresetMode.SAME_STEP, 1), (AutoresetMode.SAME_STEP, 2), (AutoresetMode.NEXT_STEP, 2)
     firsts, lasts, facts = [], [], []
     for mode, workers in modes:
-        envs = make(obs=obs, workers=workers, frame_skip=16, autoreset_mode=mode)
+        envs = make(obs=obs, workers=workers, frame_skip=16, autoreset_mode=mode, engine=engine)
         seen, _ = envs.reset(seed=5)
         assert envs.observation_space.contains(seen)
         played, ends = [seen], []
@@ -77,12 +77,12 @@ def test_a_vector_of_games_is_the_games_alone(obs: str) -> None:
     assert facts[0] == facts[1]
 
 
-def test_without_sticky_actions_it_is_ale_with_gymnasiums_preprocessing() -> None:
+def test_without_sticky_actions_it_is_ale_with_gymnasiums_preprocessing(engine: str) -> None:
     """A whole game, in all bits, but for the last image: gymnasium does not take one where a game ends."""
     theirs = gymnasium.make("ALE/Pong-v5", frameskip=1, repeat_action_probability=0.0)
     stock = FrameStackObservation(AtariPreprocessing(theirs, noop_max=0), 4)
-    grey = gymnasium.make(ID, obs="stack84", repeat_action_probability=0.0)
-    colour = gymnasium.make(ID, obs="rgb", repeat_action_probability=0.0)
+    grey = gymnasium.make(ID, obs="stack84", repeat_action_probability=0.0, engine=engine)
+    colour = gymnasium.make(ID, obs="rgb", repeat_action_probability=0.0, engine=engine)
     rng, steps, over = np.random.default_rng(3), 0, False
     expected, _ = stock.reset(seed=0)
     stacks, _ = grey.reset(seed=0)
@@ -208,10 +208,12 @@ def test_wrong_use_is_told_and_leaves_nothing_behind() -> None:
     for options, said in (
         ({"obs": "grey"}, "obs is one of screen, rgb"), ({"actions": 4}, "one of 2, 3, 6"),
         ({"workers": 9}, "too little"), ({"num_envs": 0}, "1 or more"), ({"autoreset_mode": "x"}, "SameStep"),
-        ({"render_mode": "human"}, "fastpong play"),
+        ({"render_mode": "human"}, "fastpong play"), ({"engine": "stella"}, "the engine is one of"),
     ):  # fmt: skip
         with pytest.raises(UsageError, match=said):
             PongVectorEnv(**{"num_envs": 3, **options})  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="the engine is one of"):
+        PongEnv(engine="stella")
     envs, env = make(), PongEnv()
     with pytest.raises(UsageError, match="reset comes before step"):
         envs.step(np.zeros(3, int))

@@ -1,11 +1,9 @@
 """States that are cut by envs and joined again."""
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fastpong.parallel.comm import env_range
-from fastpong.parallel.sharding import Layout, cut, join, join_bytes, split_bytes
+from fastpong.parallel.sharding import Layout, cut, join
 
 
 def test_states_are_cut_and_joined() -> None:
@@ -19,13 +17,3 @@ def test_states_are_cut_and_joined() -> None:
     joined = join(parts, layout)
     for name, array in whole.items():
         np.testing.assert_array_equal(joined[name], array)
-
-
-@given(st.lists(st.binary(max_size=9), min_size=1, max_size=6), st.data())
-def test_bytes_of_envs_come_back_whole_and_in_parts(texts: list[bytes], data: st.DataObject) -> None:
-    arrays = join_bytes(texts, "emulators", "sizes")
-    assert split_bytes(arrays["emulators"], arrays["sizes"]) == texts
-    begin = data.draw(st.integers(0, len(texts)))
-    end = data.draw(st.integers(begin, len(texts)))
-    part = cut(arrays, {"emulators": "sizes", "sizes": 0}, range(begin, end))
-    assert split_bytes(part["emulators"], part["sizes"]) == texts[begin:end]

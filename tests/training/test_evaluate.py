@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fastpong.config import changed, make_config
-from fastpong.envs.emulators import Emulators
+from fastpong.envs.base import LocalEnvs
 from fastpong.errors import UsageError
 from fastpong.noise import EVALUATION, stream_key
 from fastpong.policy import make_policy
@@ -14,6 +14,7 @@ from fastpong.training.checkpoint import load
 from fastpong.training.evaluate import choose_best, evaluate, summarise
 from fastpong.training.run_folder import RunFolder, load_weights
 from tests.support.candidates import add_candidate, one_action
+from tests.support.envs import step
 
 
 def test_whole_games_with_a_fixed_share_for_each_env() -> None:
@@ -30,14 +31,14 @@ def test_whole_games_with_a_fixed_share_for_each_env() -> None:
 def test_a_game_is_scored_to_its_last_point() -> None:
     """Against a plain loop over one game with the same noise, played by an agent that always goes up."""
     config = make_config("fast")
-    games = Emulators([0], seed=stream_key(9, EVALUATION) >> 1, num_actions=3)
-    games.reset()
+    game = LocalEnvs(seed=stream_key(9, EVALUATION) >> 1)
+    game.reset()
     score, steps, over = 0, 0, False
     while not over:
-        observation = games.step(np.array([0]))[0]
-        score += int(observation["rewards"][0])
+        step(game, np.zeros(1))
+        score += int(game.rewards[0])
         steps += 1
-        over = bool(observation["ended"][0])
+        over = bool(game.ended[0])
     result = evaluate(config, one_action(config, 0), 1, seed=9)
     assert (result.scores, result.steps) == ((score,), steps)
 

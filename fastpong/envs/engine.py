@@ -1,0 +1,86 @@
+"""What steps the games behind the envs: an engine. It changes no bit of what an env does, only how long that takes.
+
+A state of an env is one row of bytes, in memory that the main process shares with its env subprocesses: to save,
+restore, copy or send an env is to copy its row. The command line reads the names here, so this loads no NumPy.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from fastpong.errors import UsageError
+from fastpong.pong import SCREEN
+
+if TYPE_CHECKING:
+    from fastpong.arrays import U8
+
+STATE_BYTES = {"console": 320, "ale": 8192}
+"""The engines, and the bytes of an env's state in each: so many lines of the caches, 64 bytes each."""
+
+ENGINES = tuple(STATE_BYTES)
+
+DEFAULT_ENGINE = "console"
+
+STAY = 255
+"""In place of an action: the env does not take the step."""
+
+EXTRAS = ("final_screens", "earlier_screens")
+"""Screens that somebody may want besides: the last ones of games that ended, and those of one frame before each screen
+(zeros where a game begins)."""
+
+
+class Engine(Protocol):
+    """Steps some envs, by the rules of ``ALE/Pong-v5``, in the arrays of `array_layout` that it is made with.
+
+    What an env does depends on its row and its actions alone, not on who is stepped with it. An engine may keep what
+    it has derived from the rows, until it is told to `restore`. Games begin anew by themselves, in the step in which
+    they end (gymnasium's ``SAME_STEP``). Envs are numbered by the rows of the arrays.
+
+    Attributes
+    ----------
+    name : str
+        One of `ENGINES`.
+    state_bytes : int
+        ``STATE_BYTES[name]``.
+    """
+
+    name: ClassVar[str]
+    state_bytes: ClassVar[int]
+
+    def reset(self, envs: range) -> None:
+        """Put these envs into the first state of a game: rows, screens and, if there are any, earlier screens."""
+
+    def step(self, envs: range, actions: "U8", repeats: "U8") -> None:
+        """Take a step of these envs: new rows, screens, extra screens, rewards and ends.
+
+        `actions` uint8 (n,) are indices into `fastpong.pong.ACTIONS`, or `STAY`: then reward and end are 0, and all
+        else holds still. For `repeats` uint8 (n,) frames the action before is held, which is part of the row (at first
+        the no-op); then the new one, and if that is held for a frame, it is the next step's action before.
+        """
+
+    def restore(self) -> None:
+        """Go on from the rows, which somebody else has written; screens and outcomes are theirs to write, too.
+
+        Raises `EnvError` for bytes that are no state, if the engine could not step them without harm.
+        """
+
+
+def check_engine(name: str) -> str:
+    """Return the name of an engine; raises `UsageError` if it is none."""
+    if name not in ENGINES:
+        raise UsageError(f"the engine is one of {', '.join(ENGINES)}, not {name!r}")
+    return name
+
+
+def array_layout(envs: int, engine: str, extras: Sequence[str] = ()) -> Mapping[str, tuple[tuple[int, ...], str]]:
+    """Return shapes and dtypes of the arrays that an engine steps so many envs in, with some of `EXTRAS`.
+
+    ``rows`` are the states, ``screens`` palette indices, ``rewards`` points won minus lost in the last step; ``ended``
+    is 1 where it ended a game, and the screen is the first one of the next game, also after a reset.
+    """
+    return {
+        "rows": ((envs, STATE_BYTES[check_engine(engine)]), "uint8"),
+        "screens": ((envs, *SCREEN), "uint8"),
+        "rewards": ((envs,), "int8"),
+        "ended": ((envs,), "int8"),
+        **{name: ((envs, *SCREEN), "uint8") for name in extras},
+    }
