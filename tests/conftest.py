@@ -31,7 +31,7 @@ def golden() -> dict[str, npt.NDArray[Any]]:
 @pytest.fixture(scope="session")
 def real_screens() -> npt.NDArray[np.uint8]:
     """300 consecutive screens of a real game played at random: uint8 (300, 210, 160)."""
-    envs, rng = LocalEnvs(seed=7), np.random.default_rng(7)
+    envs, rng = LocalEnvs(seed=7, engine="ale"), np.random.default_rng(7)
     envs.reset()
     screens = [envs.screens[0].copy()]
     for _ in range(299):

@@ -87,6 +87,10 @@ class Ale:
             if repeat < self._frame_skip:
                 row[_HELD] = choice
 
+    def ram(self, env: int) -> U8:
+        """See `Engine`."""
+        return self._emulators[env].getRAM()
+
     def restore(self) -> None:
         """See `Engine`."""
         for emulator, row in zip(self._emulators, self._rows, strict=True):

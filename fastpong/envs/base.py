@@ -11,6 +11,7 @@ from fastpong.arrays import I8, I64, U8, Arrays
 from fastpong.config import Config
 from fastpong.envs.emulators import RESET, RESTORE, Emulators, step_head
 from fastpong.envs.engine import DEFAULT_ENGINE, array_layout
+from fastpong.envs.judge import usable
 from fastpong.envs.memory import zeros
 from fastpong.parallel.losses import Losses
 from fastpong.parallel.sharding import Layout
@@ -110,6 +111,7 @@ class LocalEnvs(Envs):
         self, envs: range = range(1), seed: int = 0, frame_skip: int = 4, repeat_action_probability: float = 0.25,
         extras: Sequence[str] = (), engine: str = DEFAULT_ENGINE,
     ):  # fmt: skip
+        engine = usable(engine)
         arrays = zeros(array_layout(len(envs), engine, extras))
         self._emulators = Emulators(envs, [range(len(envs))], frame_skip, repeat_action_probability, engine=engine)
         self._emulators.bind(arrays)

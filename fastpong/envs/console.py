@@ -3,8 +3,10 @@
 from typing import ClassVar
 
 from fastpong.arrays import U8, Arrays
-from fastpong.console.games import Games
+from fastpong.console.games import Games, first_state
 from fastpong.envs.engine import EXTRAS, STATE_BYTES
+
+first_state()  # so that the fork server loads the compiled core, once for all of its children
 
 
 class Console:
@@ -25,6 +27,10 @@ class Console:
     def step(self, envs: range, actions: U8, repeats: U8) -> None:
         """See `Engine`."""
         self._games.step(envs, actions, repeats)
+
+    def ram(self, env: int) -> U8:
+        """See `Engine`."""
+        return self._games.ram(env)
 
     def restore(self) -> None:
         """See `Engine`: no bytes do harm."""

@@ -57,6 +57,9 @@ class Engine(Protocol):
         the no-op); then the new one, and if that is held for a frame, it is the next step's action before.
         """
 
+    def ram(self, env: int) -> "U8":
+        """Return the RAM of an env's console, uint8 (128,): what engines are compared by."""
+
     def restore(self) -> None:
         """Go on from the rows, which somebody else has written; screens and outcomes are theirs to write, too.
 

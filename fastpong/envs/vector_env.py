@@ -26,6 +26,7 @@ from fastpong.envs.division import check_workers, divide
 from fastpong.envs.emulators import MAX_GROUPS, Emulators
 from fastpong.envs.engine import DEFAULT_ENGINE, array_layout
 from fastpong.envs.handle import WorkerHandle
+from fastpong.envs.judge import usable
 from fastpong.envs.memory import SharedArrays
 from fastpong.envs.worker import GONE, start_method, work
 from fastpong.errors import EnvError, UsageError
@@ -86,6 +87,7 @@ class VectorEnv(AsyncVectorEnv, Envs):
         owned, cuts, members, self._parts = divide(
             env_count, check_workers(env_count, workers), min(groups, env_count, MAX_GROUPS)
         )
+        engine = usable(engine)
         self.workers, self._in_flight = len(owned), [False] * len(members)
         self._memory = SharedArrays(array_layout(env_count, engine, extras))
         self._begin(range(env_offset, env_offset + env_count), members, self._memory.arrays, seed, engine)
@@ -100,7 +102,7 @@ class VectorEnv(AsyncVectorEnv, Envs):
         self.losses = losses or Losses()
         self.closed, self._handles = False, []
         try:
-            with start_method() as context:
+            with start_method(engine) as context:
                 super().__init__(
                     self._functions,
                     shared_memory=False,  # gymnasium's has a name, and a lock for each array
@@ -183,7 +185,7 @@ class VectorEnv(AsyncVectorEnv, Envs):
 
     def _start(self, worker: int) -> tuple[BaseProcess, Connection]:
         """Start a subprocess that takes the place of one that gymnasium started."""
-        with start_method() as name:
+        with start_method(self.engine) as name:
             context: Any = multiprocessing.get_context(name)
             parent_pipe, pipe = context.Pipe()
             arguments = (worker, self._functions[worker], pipe, parent_pipe)

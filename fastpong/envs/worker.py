@@ -29,17 +29,17 @@ LONGEST_ERROR = 16_000
 
 
 @contextlib.contextmanager
-def start_method() -> Iterator[str]:
-    """Name the way in which to start subprocesses that step emulators, to be started inside.
+def start_method(engine: str = "ale") -> Iterator[str]:
+    """Name the way in which to start subprocesses that step an engine, to be started inside.
 
     A fork server hands no pipe of one subprocess to another, so that each notices when the parent dies; it has
-    loaded the emulator but no thread; and its children use one BLAS thread, whatever the user's environment says. It
+    loaded the engine, but has no thread; and its children use one BLAS thread, whatever the user's environment says. It
     outlives the signals that end the main process, which may still have to save: it ends when its pipe is closed.
 
     Subprocesses do not run the main module again, as multiprocessing would: they need nothing of it, so that a script
     works without a guard, and so does what has no file.
     """
-    multiprocessing.set_forkserver_preload(["fastpong.envs.worker"])
+    multiprocessing.set_forkserver_preload(["fastpong.envs.worker", f"fastpong.envs.{engine}"])
     make_temporary_folder()
     main, sys.modules["__main__"] = sys.modules["__main__"], types.ModuleType("__main__")
     before = {name: os.environ.get(name) for name in THREAD_VARIABLES}

@@ -6,6 +6,7 @@ the cache, when they are called: a spare agent with one env acts on a blank scre
 
 import contextlib
 import json
+import select
 import subprocess
 import sys
 from dataclasses import asdict, replace
@@ -22,6 +23,11 @@ from fastpong.parallel.machine import usable_cores
 from fastpong.policy import make_policy
 from fastpong.pong import SCREEN
 from fastpong.rollout.episode_stats import EpisodeStats
+
+COMPILE_SECONDS = 120.0
+"""How long the first update waits for the subprocess that compiles its kernels."""
+
+_LEFT: list[subprocess.Popen[bytes]] = []  # of runs that have ended: Python warns if one is forgotten
 
 
 def load_acting(config: Config) -> None:
@@ -47,22 +53,45 @@ def load_learning(config: Config, ranks: int = 1, late: bool = True) -> None:
     learner.close()
 
 
-def load_kernels(config: Config, ranks: int = 1) -> "subprocess.Popen[bytes] | None":
-    """Compile the kernels of a run of so many ranks, or make sure that the cache has them.
+class Compiling:
+    """The kernels of a run of so many ranks: compiled, or loaded from the cache.
 
-    Returns the subprocess that still compiles those that learn, if there is one: it writes a line as soon as the first
-    batch can be learned from, and goes on with those of the late phase.
+    With an empty cache a subprocess begins at once to compile those that learn, if there is a core for it.
     """
-    remove_old_folders()
-    cached = all(is_cached(kernel) for kernel in LEARNERS[config.algorithm].SLOW_KERNELS)
-    apart = None if cached or ranks > 1 or usable_cores() < 2 else _compile_apart(config)
-    load_acting(config)
-    if not apart and (ranks > 1 or not cached):
-        load_learning(config, ranks)
-    return apart
+
+    def __init__(self, config: Config, ranks: int = 1):
+        remove_old_folders()
+        self._config, self._ranks = config, ranks
+        self._cached = all(is_cached(kernel) for kernel in LEARNERS[config.algorithm].SLOW_KERNELS)
+        alone = self._cached or ranks > 1 or usable_cores() < 2
+        self._subprocess = None if alone else _compile_apart(config)
+
+    @property
+    def apart(self) -> bool:
+        """Whether a subprocess compiles."""
+        return self._subprocess is not None
+
+    def load(self) -> None:
+        """Load the kernels that act, and those that learn if they have to be compiled and no subprocess does it."""
+        load_acting(self._config)
+        if not self.apart and (self._ranks > 1 or not self._cached):
+            load_learning(self._config, self._ranks)
+
+    def wait(self) -> None:
+        """Wait until the first batch can be learned from: if the subprocess has failed, this process compiles."""
+        if self._subprocess and self._subprocess.stdout and not self._subprocess.stdout.closed:
+            select.select([self._subprocess.stdout], [], [], COMPILE_SECONDS)
+            self._subprocess.stdout.close()
+
+    def close(self) -> None:
+        """Wait for nothing: the subprocess fills the cache and ends by itself."""
+        if self._subprocess and self._subprocess.stdout:
+            self._subprocess.stdout.close()
+            _LEFT[:] = [one for one in [*_LEFT, self._subprocess] if one.poll() is None]
 
 
 def _compile_apart(config: Config) -> "subprocess.Popen[bytes]":
+    """Start the subprocess: it writes a line as soon as the first batch can be learned from, and goes on."""
     command = [sys.executable, "-m", "fastpong.training.kernels", json.dumps(asdict(config))]
     nowhere = subprocess.DEVNULL
     # In a session of its own, ctrl-C does not end it: its work would have to be done again.

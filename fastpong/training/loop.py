@@ -16,8 +16,9 @@ import fastpong
 from fastpong.config import Config
 from fastpong.envs.division import check_workers
 from fastpong.envs.engine import DEFAULT_ENGINE
+from fastpong.envs.judge import usable
 from fastpong.envs.vector_env import VectorEnv
-from fastpong.errors import DivergedError, LostError, UsageError
+from fastpong.errors import DivergedError, EnvError, LostError, UsageError
 from fastpong.parallel.comm import Communicator, Serial, check_same_weights, env_range
 from fastpong.parallel.losses import Losses
 from fastpong.parallel.machine import usable_cores
@@ -25,6 +26,7 @@ from fastpong.parallel.ray import Cluster
 from fastpong.signals import Interrupts
 from fastpong.training.actor import Actor, Sampler
 from fastpong.training.checkpoint import CheckpointError, save
+from fastpong.training.kernels import Compiling
 from fastpong.training.progress import Progress, tell
 from fastpong.training.remote import RaySampler
 from fastpong.training.run_folder import RunFolder
@@ -74,8 +76,9 @@ def train(
     is_root = comm.rank == 0
     with (
         Interrupts() as interrupts,
+        closing(_begin_compiling(config, comm, progress)) as compiling,
         _sampler(config, comm, workers, cluster, engine, progress) as sampler,
-        closing(Trainer(config, sampler, comm)) as trainer,
+        closing(Trainer(config, sampler, comm, compiling)) as trainer,
         run.lock() if is_root else nullcontext(),
     ):
         log = _Log(config, run, progress, limits, trainer)
@@ -89,7 +92,7 @@ def train(
         most = limits.steps or math.inf
         ended = reason = _why_stop(trainer.reached_target(), trainer.stats.steps >= most) if resume else None
         if not ended:
-            _load_kernels(trainer, progress)
+            _load_kernels(compiling, comm, progress)
             progress.note(_division(config.num_envs, comm, workers, cluster))
 
         log.begin()
@@ -230,22 +233,33 @@ class _Log:
         run.add_candidate(trainer.stats.steps, weights, about)
 
 
-def _load_kernels(trainer: Trainer, progress: Progress) -> None:
+def _begin_compiling(config: Config, comm: Communicator, progress: Progress) -> Compiling:
+    """Compile in a subprocess, while this process compiles the console, which is the first to be needed."""
+    progress.note("loading the console and the kernels (compiling them takes half a minute, once)")
+    compiling = Compiling(config, comm.size)
+    if compiling.apart:
+        progress.note("a subprocess compiles the kernels that learn: the first update waits for it")
+    return compiling
+
+
+def _load_kernels(compiling: Compiling, comm: Communicator, progress: Progress) -> None:
     """Load the kernels on rank 0 first: it fills the cache, which is safe, but slow, to fill twice."""
-    progress.note("loading the kernels (compiling them takes some ten seconds, once)")
-    if trainer.comm.rank:
-        trainer.comm.barrier()
-    if trainer.load_kernels():
-        progress.note("a subprocess compiles those that learn: the first update waits for it")
-    if not trainer.comm.rank:
-        trainer.comm.barrier()
+    if comm.rank:
+        comm.barrier()
+    compiling.load()
+    if not comm.rank:
+        comm.barrier()
 
 
 @contextmanager
 def _sampler(
     config: Config, comm: Communicator, workers: int | None, cluster: Cluster | None, engine: str, progress: Progress
 ) -> Iterator[Sampler]:
-    """Give the envs of this rank to subprocesses here, or to the actors of a cluster."""
+    """Give the envs of this rank to subprocesses here, or to the actors of a cluster.
+
+    Rank 0 judges the engine, so that all have the same one.
+    """
+    engine = comm.broadcast(usable(engine) if comm.rank == 0 else "")
     if cluster:
         yield RaySampler(config, cluster, Losses(progress.note), engine)
         return
@@ -253,6 +267,8 @@ def _sampler(
     workers = check_workers(len(mine), workers, comm.local_size)
     losses = Losses(lambda text: tell(f"rank {comm.rank}: {text}") if comm.rank else progress.note(text))
     with VectorEnv.of(config, workers, mine, losses, engine) as envs:
+        if envs.engine != engine:
+            raise EnvError(f"rank {comm.rank} cannot use the {engine}: add --engine ale")
         yield Actor(config, envs)
 
 

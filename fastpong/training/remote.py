@@ -15,6 +15,7 @@ from fastpong.config import Config
 from fastpong.envs.base import LAYOUT as ENV_LAYOUT
 from fastpong.envs.base import LocalEnvs
 from fastpong.envs.engine import DEFAULT_ENGINE
+from fastpong.errors import EnvError
 from fastpong.parallel.comm import env_range
 from fastpong.parallel.losses import Losses
 from fastpong.parallel.ray import Cluster, versions
@@ -42,7 +43,10 @@ class RayActor:
         self, config: Config, envs: range, engine: str, state: dict[str, Arrays] | None, steps_taken: int
     ) -> None:
         """Begin a run with these envs, or go on with one from a `snapshot` after so many steps."""
-        self._actor, self._before = Actor(config, LocalEnvs.of(config, envs, engine)), None
+        local = LocalEnvs.of(config, envs, engine)
+        if local.engine != engine:
+            raise EnvError(f"this machine of the cluster cannot use the {engine}: add --engine ale")
+        self._actor, self._before = Actor(config, local), None
         if state:
             self._restore(state, steps_taken)
         else:

@@ -1,8 +1,6 @@
 """Training without files: stepping all envs, and learning from them."""
 
 import math
-import select
-import subprocess
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -20,16 +18,11 @@ from fastpong.rollout.buffer import join_states
 from fastpong.rollout.episode_stats import LAYOUT as STATS_LAYOUT
 from fastpong.training.actor import Sampler
 from fastpong.training.checkpoint import CheckpointError
-from fastpong.training.kernels import load_kernels
+from fastpong.training.kernels import Compiling
 from fastpong.training.schema import check_state
 
 CHECK_EVERY = 8
 """Batches after which ranks make sure that they still have the same weights."""
-
-COMPILE_SECONDS = 120.0
-"""How long the first update waits for the subprocess that compiles its kernels."""
-
-_COMPILING: list[subprocess.Popen[bytes]] = []  # of trainers that are closed: Python warns if one is forgotten
 
 LAYOUTS: dict[str, Layout] = {"rollout": ROLLOUT_LAYOUT, "stats": STATS_LAYOUT, "envs": ENV_LAYOUT}
 
@@ -41,15 +34,18 @@ class Trainer:
     the weights may change, then all envs take step t + 1. An update learns from outcomes up to step t − 1 while the
     emulators are busy with step t.
 
-    `sampler` has the envs of the run or, with several ranks, of this one; they are not started yet: call `start`.
+    `sampler` has the envs of the run or, with several ranks, of this one; they are not started yet: call `start`. The
+    first update waits for kernels that are still `compiling`.
     """
 
-    def __init__(self, config: Config, sampler: Sampler, comm: Communicator | None = None):
+    def __init__(
+        self, config: Config, sampler: Sampler, comm: Communicator | None = None, compiling: Compiling | None = None
+    ):
         self.config, self.sampler, self.comm = config, sampler, comm or Serial()
         self.policy, self.rollout, self.stats = sampler.policy, sampler.rollout, sampler.stats
         self.learner = make_learner(config, self.policy, self.comm, sampler.mine)
         self._batches = self._synchronised_at = 0
-        self._compiling: subprocess.Popen[bytes] | None = None
+        self._compiling = compiling
 
     def start(self) -> None:
         """Reset all envs."""
@@ -90,18 +86,12 @@ class Trainer:
         """Whether the agent is as good as the target score asks for; the same on all ranks."""
         return self.learner.reached(self.config.target_score, self.stats)
 
-    def load_kernels(self) -> bool:
-        """Compile or load the kernels; return whether a subprocess still compiles those of the first update."""
-        self._compiling = load_kernels(self.config, self.comm.size)
-        return self._compiling is not None
-
     def learn_if_due(self) -> bool:
         """Update the weights if the learner has enough to learn from."""
         if not self.learner.due(self.rollout, self.stats):
             return False
-        if self._compiling and self._compiling.stdout:
-            select.select([self._compiling.stdout], [], [], COMPILE_SECONDS)  # if it has failed, they are compiled here
-            self._compiling = None
+        if self._compiling:
+            self._compiling.wait()
         t0 = time.perf_counter()
         with self.sampler.learning():
             self.learner.learn(self.rollout, self.stats)
@@ -112,11 +102,8 @@ class Trainer:
         return True
 
     def close(self) -> None:
-        """Stop the learner's threads; a subprocess that still compiles fills the cache and ends by itself."""
+        """Stop the learner's threads."""
         self.learner.close()
-        if self._compiling and self._compiling.stdout:
-            self._compiling.stdout.close()
-            _COMPILING[:] = [one for one in [*_COMPILING, self._compiling] if one.poll() is None]
 
     def metrics(self) -> dict[str, Any]:
         """Return a line of metrics without time and speed; see `fastpong.training.metrics`."""

@@ -14,19 +14,21 @@ from fastpong.config import make_config
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.kernels import update
 from fastpong.training.actor import Actor
+from fastpong.training.kernels import Compiling
 from fastpong.training.trainer import Trainer
 
 if __name__ == "__main__":
     changes = {"num_envs": 2, "batch_size": 128, "minibatch_size": 64, "update_epochs": 2, "critic_replay_batches": 0}
     config = make_config("fast", changes)
-    with VectorEnv.of(config, 1) as envs:
-        trainer = Trainer(config, Actor(config, envs))
+    with VectorEnv.of(config, 1, engine="ale") as envs:
+        compiling = Compiling(config)
+        trainer = Trainer(config, Actor(config, envs), compiling=compiling)
         trainer.start()
-        apart = trainer.load_kernels()
+        compiling.load()
         while not trainer.learn_if_due():
             trainer.step()
         stats = update.epoch_half.stats
-        print(apart, sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+        print(compiling.apart, sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
         print(*(zlib.crc32(array.tobytes()) for array in trainer.state().values()))
 """
 

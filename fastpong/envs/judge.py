@@ -1,0 +1,92 @@
+"""ale-py judges the console: at its first use on a machine, frames of both are compared, and a file says so.
+
+If anything differs, or the console cannot run, ALE steps the envs, and a warning says so.
+"""
+
+import contextlib
+import hashlib
+import importlib.metadata
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from fastpong.arrays import U8
+from fastpong.envs.engine import EXTRAS, array_layout, check_engine
+from fastpong.envs.memory import zeros
+from fastpong.kernels.compile.cache import cache_folder
+from fastpong.parallel.machine import processor
+from fastpong.pong import ACTIONS
+
+FRAMES, FRAME_SKIP = 2_000, 4
+"""Frames that are compared: 0.1 s of ALE's time."""
+
+_HELD = 8  # steps for which an action is held at most
+
+_SHOWN = ("rewards", "ended", "screens", *EXTRAS)
+
+
+class EngineWarning(UserWarning):
+    """The envs run on another engine than was asked for: with the same results, but slowly."""
+
+
+def usable(engine: str) -> str:
+    """Return the engine, or ``ale`` with a warning if it cannot be relied on.
+
+    Raises `UsageError` for an unknown one.
+    """
+    if check_engine(engine) == "ale" or _verdict().exists():
+        return engine
+    fault = fault_of_console()
+    if not fault:
+        with contextlib.suppress(OSError):  # where nothing can be kept, every start compares
+            _verdict().parent.mkdir(parents=True, exist_ok=True)
+            _verdict().touch()
+        return engine
+    warnings.warn(f"{fault}: ale-py steps the games, as with --engine ale", EngineWarning, stacklevel=3)
+    return "ale"
+
+
+def fault_of_console(frames: int = FRAMES) -> str:
+    """Play some frames on both engines; return what is wrong with the console, or nothing."""
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+        return "the console needs the compiler, which NUMBA_DISABLE_JIT switches off"
+    from fastpong.console import cartridge
+
+    try:
+        if not cartridge.is_known(cartridge.read()):
+            return "this ale-py has another dump of Pong than the one that the console was made for"
+        return _difference(frames)
+    except Exception as error:  # Numba, LLVM, the cartridge: whatever it is, there is another engine
+        return f"the console does not run here ({type(error).__name__}: {str(error).partition(chr(10))[0]})"
+
+
+def _difference(frames: int) -> str:
+    from fastpong.envs.ale import Ale
+    from fastpong.envs.console import Console
+
+    shown, engines = [], []
+    for kind in (Ale, Console):
+        shown.append(zeros(array_layout(1, kind.name, EXTRAS)))
+        engines.append(kind(shown[-1], FRAME_SKIP))
+        engines[-1].reset(range(1))
+    rng, actions, left = np.random.default_rng(0), np.zeros(1, np.uint8), 0
+    for step in range(frames // FRAME_SKIP):
+        if left == 0:
+            actions[0], left = rng.integers(len(ACTIONS)), rng.integers(1, _HELD)
+        left, repeats = left - 1, rng.integers(0, FRAME_SKIP, 1).astype(np.uint8)
+        for engine in engines:
+            engine.step(range(1), actions, repeats)
+        ram: list[U8] = [engine.ram(0) for engine in engines]
+        for name, (ale, console) in {**{key: [one[key] for one in shown] for key in _SHOWN}, "RAM": ram}.items():
+            if (ale != console).any():
+                return f"the console's {name} differ from ale-py's after {FRAME_SKIP * (step + 1)} frames"
+    return ""
+
+
+def _verdict() -> Path:
+    """Return the file that is there if this console was found equal to this ale-py, compiled by this Numba."""
+    versions = [importlib.metadata.version(name) for name in ("ale-py", "numba", "llvmlite")]
+    key = hashlib.sha256(repr([*versions, processor()]).encode()).hexdigest()[:12]
+    return Path(cache_folder("console")) / f"equals-ale-{key}"
