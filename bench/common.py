@@ -7,10 +7,12 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fastpong.config import Config
 from fastpong.training.run_folder import read_metrics
+
+T = TypeVar("T")
 
 
 def parser(text: str | None) -> argparse.ArgumentParser:
@@ -61,9 +63,9 @@ def per_sample(work: Callable[[], Any], samples: int) -> Callable[[], float]:
     return lambda: 1e6 * timed(work) / samples
 
 
-def in_turns(measurements: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+def in_turns(measurements: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list[T]]:
     """Take each measurement in turns; return those of each by its name, after an uncounted round."""
-    values: dict[str, list[float]] = {name: [] for name in measurements}
+    values: dict[str, list[T]] = {name: [] for name in measurements}
     for number in range(rounds + 1):
         for name, measure in measurements.items():
             values[name].extend([measure()] * (number > 0))

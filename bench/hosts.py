@@ -1,6 +1,6 @@
 """What a network costs: ranks on hosts of their own, which are network namespaces of this machine (needs root).
 
-    python -m bench.hosts [--rates 0.1 1 10] [--hosts 2 4] [--steps 50000] [-- OPTIONS OF fastpong train]
+    python -m bench.hosts [--rates 0.1 1 10] [--hosts 2 4] [--steps 200000] [-- OPTIONS OF fastpong train]
 
 Each host is a namespace with one address, joined to the others by a bridge; what it sends is limited to the rate
 (Gbit/s) with tc's token bucket. MPI is made to use TCP, as between machines. For each rate and number of hosts: what
@@ -90,7 +90,7 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--rates", type=float, nargs="+", default=[0.1, 1.0, 10.0])
     options.add_argument("--hosts", type=int, nargs="+", default=[2, 4])
-    options.add_argument("--steps", type=int, default=50_000)
+    options.add_argument("--steps", type=int, default=200_000)
     options.add_argument("options", nargs="*", help="options of fastpong train, after --")
     arguments = options.parse_args()
     os.environ |= {"UCX_TLS": "tcp,self", "FI_PROVIDER": "tcp"}

@@ -1,12 +1,12 @@
 """What ranks cost on one machine: steps per second, and the time that goes into communication.
 
-    python -m bench.ranks [--ranks 1 2 4] [--rounds 5] [--steps 60000] [-- OPTIONS OF fastpong train]
+    python -m bench.ranks [--ranks 1 2 4] [--rounds 5] [--steps 200000] [-- OPTIONS OF fastpong train]
 
 Each round trains preset fast from the start with every number of ranks in turn (1: one process, a subprocess per core,
-no mpiexec), and measures the emulator's limit. The speed is that of the steps after three batches, so compilation and
-start do not count. Prints a Markdown table of medians over the rounds:
+no mpiexec), and measures bare ALE. The speed is that of the steps after three batches, so compilation and start do not
+count. Prints a Markdown table of medians over the rounds:
 
-- steps/s, and its ratio to one process and to the limit of the same round;
+- steps/s, and its ratio to one process and to bare ALE of the same round;
 - update: seconds between two batches of PPO (stepping and learning);
 - communication: share of the time that rank 0 spends in it, waiting for the others included;
 - allreduce: what an allreduce of the gradient takes by itself, with all ranks ready, and times those of a batch, as a
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.common import allreduces, output_of, parser, train_on_ranks
-from fastpong.commands.speeds import emulator_limit
+from fastpong.commands.speeds import bare_ale
 from fastpong.config import Config, make_config
 from fastpong.policy import make_policy
 
@@ -50,20 +50,20 @@ def measure(config: Config, arguments: argparse.Namespace) -> list[dict[str, Any
     size = len(make_policy(config).weights.flat)
     for _ in range(arguments.rounds):
         with contextlib.ExitStack() as stack:
-            top = emulator_limit(stack, config)(3.0)
+            alone = bare_ale(stack, config)(3.0)
         for ranks, results in rounds.items():
             result = train_on_ranks(launcher(ranks), arguments.steps, arguments.options)
-            results.append({**result, "limit": top, "allreduce": allreduce_alone(ranks, size)})
+            results.append({**result, "ale": alone, "allreduce": allreduce_alone(ranks, size)})
             print(ranks, results[-1], file=sys.stderr, flush=True)
     table = []
     for ranks, results in rounds.items():
-        alone = rounds[arguments.ranks[0]]
+        first = rounds[arguments.ranks[0]]
         middle = {name: statistics.median(result[name] for result in results) for name in results[0]}
         update = config.rollout_steps * config.num_envs / middle["speed"]
-        pairs = [result["speed"] / other["speed"] for result, other in zip(results, alone, strict=True)]
-        to_limit = statistics.median(result["speed"] / result["limit"] for result in results)
+        pairs = [result["speed"] / other["speed"] for result, other in zip(results, first, strict=True)]
+        to_ale = statistics.median(result["speed"] / result["ale"] for result in results)
         table.append(
-            {"ranks": ranks, **middle, "ratio": statistics.median(pairs), "to_limit": to_limit, "update": update,
+            {"ranks": ranks, **middle, "ratio": statistics.median(pairs), "to_ale": to_ale, "update": update,
              "allreduces": allreduces(config) * middle["allreduce"] / update}
         )  # fmt: skip
     return table
@@ -74,14 +74,14 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 4])
     options.add_argument("--rounds", type=int, default=5)
-    options.add_argument("--steps", type=int, default=60_000)
+    options.add_argument("--steps", type=int, default=200_000)
     options.add_argument("options", nargs="*", help="options of fastpong train, after --")
     rows = measure(make_config("fast"), options.parse_args())
-    print("| ranks | steps/s | to one process | to the limit | update, s | communication | allreduce, ms | a batch's |")
+    print("| ranks | steps/s | to one process | to bare ALE | update, s | communication | allreduce, ms | a batch's |")
     print("|---" * 8 + "|")
     for row in rows:
         print(
-            f"| {row['ranks']} | {row['speed']:.0f} | {row['ratio']:.2f} | {row['to_limit']:.2f} "
+            f"| {row['ranks']} | {row['speed']:.0f} | {row['ratio']:.2f} | {row['to_ale']:.2f} "
             f"| {row['update']:.2f} | {100 * row['communication']:.1f} % | {1000 * row['allreduce']:.2f} "
             f"| {100 * row['allreduces']:.1f} % |"
         )

@@ -1,13 +1,14 @@
 """Steps per second of vector envs at the same observation: fastpong's, ale-py's, EnvPool's and gymnasium's own.
 
-    python -m bench.vector_env [--envs 8 64 256] [--others ale-py] [--rounds 40] [--json]
+    python -m bench.vector_env [--envs 8 64 256] [--obs screen …] [--others ale-py EnvPool] [--rounds 40] [--json]
 
-Each in a process of its own, in turns within a round; random actions, sticky 0.25, a worker or thread per core. Shares
-are the medians of the ratios to the limit, bare emulators without observations, within a round; "times" says how many
-times as fast as another one fastpong is: median and quartiles of the ratios within a round. ``stack84`` is a stack of
-four grey 84×84 images with maximum over two frames, ``screen`` a single whole screen: palette indices of fastpong, grey
-of the others where they have no palette, ``rgb`` in colour. EnvPool has no native screens in grey, and stands where it
-can. A step in which a game only begins anew is not counted.
+Each in a process of its own, in turns within a round; random actions, sticky 0.25, a worker or thread per core.
+``fastpong/Pong-v0`` runs on each `--engine`, on the first one also without copies. A column of "times" says how many
+times as fast as another one it is on the first engine: median and quartiles of the ratios within a round. Bare ALE has
+no observations. ``stack84`` is a stack of four grey 84×84 images with maximum over two frames, ``screen`` a single
+whole screen: palette indices of fastpong, grey of the others, ``rgb`` in colour. ``court`` and ``karpathy`` nobody else
+has: they stand against the others' grey screens. EnvPool has no native screens in grey, and stands where it can. A step
+in which a game only begins anew is not counted.
 """
 
 import contextlib
@@ -30,18 +31,19 @@ from gymnasium.vector import AsyncVectorEnv
 from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 
 from bench.common import in_turns, parser
-from fastpong.commands.speeds import emulator_limit
+from fastpong.commands.speeds import bare_ale
 from fastpong.config import make_config
+from fastpong.envs.engine import ENGINES
 from fastpong.gym import PongVectorEnv
+from fastpong.gym.observations import KINDS
 from fastpong.parallel.machine import usable_cores
 
-KINDS = ("screen", "rgb", "stack84")
 STICKY = 0.25
 
 
-def ours(envs: int, obs: str, copy: bool) -> Any:
+def ours(envs: int, obs: str, engine: str, copy: bool) -> Any:
     """Fastpong's."""
-    return PongVectorEnv(envs, obs=obs, copy=copy)
+    return PongVectorEnv(envs, obs=obs, engine=engine, copy=copy)
 
 
 def ale_vector(envs: int, obs: str) -> Any:
@@ -82,10 +84,13 @@ def stock(envs: int, obs: str) -> Any:
 OTHERS: dict[str, Callable[[int, str], Any]] = {"ale-py": ale_vector, "gymnasium": stock}
 if importlib.util.find_spec("envpool"):
     OTHERS["EnvPool"] = envpool
-ALL: dict[str, Callable[[int, str], Any]] = {
-    "fastpong": functools.partial(ours, copy=True), "fastpong, copy=False": functools.partial(ours, copy=False),
-    **OTHERS,
-}  # fmt: skip
+OURS: dict[str, Callable[[int, str], Any]] = {
+    f"fastpong, {engine}{kind}": functools.partial(ours, engine=engine, copy=not kind)
+    for engine in ENGINES
+    for kind in ("", ", copy=False")
+}
+ALL = {**OURS, **OTHERS}
+BARE = "bare ALE"
 
 
 def speed(env: Any, envs: int) -> Callable[[float], float]:
@@ -131,46 +136,56 @@ def start(name: str, envs: int, obs: str, stack: contextlib.ExitStack) -> Callab
     return ask
 
 
-def compare(envs: int, obs: str, seconds: float, rounds: int, others: Sequence[str]) -> dict[str, Any]:
-    """Measure ours and some others in turns: steps/s, shares of the limit, and how many times as fast ours is."""
+def compare(envs: int, obs: str, names: Sequence[str], seconds: float, rounds: int) -> dict[str, Any]:
+    """Measure some of `ALL`, ours first, in turns.
+
+    Returns the median steps/s of each, and how many times as fast as each other one the first is: median and quartiles.
+    """
     with contextlib.ExitStack() as stack:
-        limit = emulator_limit(stack, make_config("fast", {"num_envs": envs}))
-        measures = {"limit": functools.partial(limit, seconds)}
-        for name in ("fastpong", "fastpong, copy=False", *others):
+        alone = bare_ale(stack, make_config("fast", {"num_envs": envs}))
+        measures = {BARE: functools.partial(alone, seconds)}
+        for name in names:
             measures[name] = functools.partial(start(name, envs, obs, stack), seconds)
         values = in_turns(measures, rounds)
-    shares = {
-        name: statistics.median(a / b for a, b in zip(taken, values["limit"], strict=True))
-        for name, taken in values.items()
-    }
     times = {
-        name: [round(q, 3) for q in statistics.quantiles(map(operator.truediv, values["fastpong"], taken), n=4)]
+        name: [round(q, 3) for q in statistics.quantiles(map(operator.truediv, values[names[0]], taken), n=4)]
         for name, taken in values.items()
-        if name in others
+        if name != names[0]
     }
     speeds = {name: round(statistics.median(taken)) for name, taken in values.items()}
-    shares = {name: round(share, 3) for name, share in shares.items()}
-    return {"envs": envs, "obs": obs, "steps_per_s": speeds, "share": shares, "times": times}
+    return {"envs": envs, "obs": obs, "steps_per_s": speeds, "times": times}
+
+
+def row(result: dict[str, Any], names: Sequence[str]) -> str:
+    """Write a row of the table."""
+    cells = [f"{result['steps_per_s'][name]:,}" for name in names if name in OURS]
+    for name in (BARE, *(name for name in names if name in OTHERS)):
+        low, middle, high = result["times"][name]
+        cells.append(f"{middle:.2f} ({low:.2f} … {high:.2f})")
+    return f"| {result['obs']}, {result['envs']} | {' | '.join(cells)} |"
 
 
 def main() -> None:
     """Print a row for each kind of observation and number of envs."""
     options = parser(__doc__)
     options.add_argument("--envs", type=int, nargs="+", default=[8, 64, 256])
-    options.add_argument("--obs", nargs="+", choices=KINDS, default=KINDS)
+    options.add_argument("--obs", nargs="+", choices=KINDS, default=list(KINDS))
+    options.add_argument("--engine", nargs="+", choices=ENGINES, default=list(ENGINES))
     options.add_argument("--others", nargs="*", choices=OTHERS, default=list(OTHERS))
     options.add_argument("--seconds", type=float, default=0.25)
     options.add_argument("--rounds", type=int, default=40)
     options.add_argument("--json", action="store_true")
     arguments = options.parse_args()
+    first, *engines = (f"fastpong, {engine}" for engine in arguments.engine)
+    names = [first, f"{first}, copy=False", *engines, *arguments.others]
+    if not arguments.json:
+        columns = [f"{name}, steps/s" for name in names if name in OURS]
+        columns += [f"times {name}" for name in (BARE, *arguments.others)]
+        print(f"| obs, envs | {' | '.join(columns)} |\n" + "|---" * (1 + len(columns)) + "|", flush=True)
     for obs in arguments.obs:
         for envs in arguments.envs:
-            row = compare(envs, obs, arguments.seconds, arguments.rounds, arguments.others)
-            told = [f"{name} {row['steps_per_s'][name]:,} ({share:.2f})" for name, share in row["share"].items()]
-            told += [
-                f"{mid:.2f} ({low:.2f} … {high:.2f}) times {name}" for name, (low, mid, high) in row["times"].items()
-            ]
-            print(json.dumps(row) if arguments.json else f"{obs}, {envs} envs: {', '.join(told)}", flush=True)
+            result = compare(envs, obs, names, arguments.seconds, arguments.rounds)
+            print(json.dumps(result) if arguments.json else row(result, names), flush=True)
 
 
 if __name__ == "__main__":

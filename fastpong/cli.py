@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -255,6 +256,12 @@ def doctor(as_json: opt.AsJson = False) -> None:
         raise FastpongError(facts["problems"][0])
 
 
+def _show_warning(message: Warning | str, *where: object) -> None:
+    """Print a warning as one line, without the place in the code."""
+    with contextlib.suppress(OSError):
+        print(f"fastpong: {message}", file=sys.stderr, flush=True)
+
+
 def main() -> None:
     """Run the command line and exit with its code: 0, 1 (failed), 2 (wrong usage) or 130 (interrupted)."""
     arguments = sys.argv[1:]
@@ -264,6 +271,7 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows ? for "…"
     sys.stderr = sys.stderr or open(os.devnull, "w")  # closed: then stdout still holds the result alone
     sys.stdout = sys.stdout or sys.stderr  # closed: the result is not lost
+    warnings.showwarning = _show_warning  # type: ignore[assignment]
     signals.raise_as_ctrl_c()
     arguments = [argument for argument in arguments if argument != "--debug"]  # allowed anywhere
     try:

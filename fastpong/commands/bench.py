@@ -1,4 +1,4 @@
-"""``fastpong bench``: steps per second, everything in turns within one run, against the emulator's own speed."""
+"""``fastpong bench``: steps per second, everything in turns within one run, as multiples of bare emulators' speeds."""
 
 import contextlib
 import dataclasses
@@ -12,13 +12,15 @@ from fastpong.commands import speeds
 from fastpong.commands.speeds import Measure
 from fastpong.config import Config, settings
 from fastpong.envs.engine import DEFAULT_ENGINE, check_engine
+from fastpong.envs.judge import usable
 from fastpong.parallel.machine import processor
 from fastpong.training.actor import STAGES
 from fastpong.training.loop import versions
 from fastpong.training.trainer import Trainer
 
 NAMES = {
-    "limit": "the emulator alone, one process per core",
+    "ale": "ALE alone, one process per core",
+    "console": "the console alone, one process per core, with screens",
     "vector_env": "fastpong's vector env, random actions",
     "train": "fastpong's whole training loop",
     "train_late": "the same in the late phase: the critic learns as well",
@@ -29,16 +31,21 @@ NAMES = {
 }
 """What is measured; EnvPool only if it is installed (the extra ``bench``)."""
 
-_ORDER = ("stock_async", "ale_vector", "ale_vector_native", "vector_env", "limit", "train", "train_late", "envpool")
-"""In which they take turns: the nearer to the limit in time, the better a ratio tells."""
+BARE = {"ratios": "ale", "console_ratios": "console"}
+"""Results that say how many times as fast as bare emulators each is, and as which."""
+
+_ORDER = (
+    "stock_async", "ale_vector", "ale_vector_native", "vector_env", "ale", "train", "console", "train_late", "envpool"
+)  # fmt: skip
+"""In which they take turns: the nearer to bare emulators in time, the better a ratio tells."""
 
 _BUSY = 1.15
-"""By how much the limits of two rounds differ on a machine that others use as well."""
+"""By how much the speeds of bare ALE in two rounds differ on a machine that others use as well."""
 
 TURN = 0.5
 """Seconds for which each is measured before it is the next one's turn.
 
-The speed of a machine that others use as well is another one after some seconds: that of the limit had a correlation of
+The speed of a machine that others use as well is another one after some seconds: that of bare ALE had a correlation of
 0.8 with itself half a second later, of 0.5 after two seconds, and of none after four.
 """
 
@@ -47,11 +54,12 @@ def bench(
     config: Config, workers: int | None, seconds: float, rounds: int, names: Collection[str] = NAMES,
     engine: str = DEFAULT_ENGINE,
 ) -> dict[str, Any]:  # fmt: skip
-    """Measure the speeds of `names` (of `NAMES`; `limit` and `train` always) in turns.
+    """Measure the speeds of `names` (of `NAMES`; `ale`, `console` and `train` always) in turns.
 
     Each is measured for `seconds` in each of `rounds` rounds, in turns of about half a second, after an uncounted one.
-    Returns medians in steps/s by the names of `NAMES`; `ratios` to the limit (medians of the ratios within a round);
-    `stages` of the training loop in µs per step; all `rounds`; the `settings`; and the `machine`.
+    Returns medians in steps/s by the names of `NAMES`; `ratios` to bare ALE and `console_ratios` to the bare console
+    (medians of the ratios within a round); `stages` of the training loop in µs per step; all `rounds`; the `settings`;
+    and the `machine`. Where the console is not `usable`, nothing is said of it.
     """
     check_engine(engine)
     with contextlib.ExitStack() as stack:
@@ -72,17 +80,23 @@ def bench(
         stages = {stage: round(1e6 * spent / steps, 3) for stage, spent in trainer.sampler.seconds.items()}
     medians = {name: round(statistics.median(values), 1) for name, values in measured.items()}
     ratios = {
-        name: round(statistics.median(a / b for a, b in zip(values, measured["limit"], strict=True)), 4)
-        for name, values in measured.items()
+        key: {name: round(statistics.median(_ratios(values, measured[bare])), 4) for name, values in measured.items()}
+        for key, bare in BARE.items()
+        if bare in measured
     }
     return {
         **medians,
-        "ratios": ratios,
+        **ratios,
         "stages": stages,
         "rounds": {name: [round(value, 1) for value in values] for name, values in measured.items()},
         "settings": {**dataclasses.asdict(config), "seconds": seconds, "engine": engine},
         "machine": {"processor": processor(), **versions()},
     }
+
+
+def _ratios(values: list[float], of: list[float]) -> list[float]:
+    """Return the ratios within a round."""
+    return [a / b for a, b in zip(values, of, strict=True)]
 
 
 def _start(
@@ -91,14 +105,17 @@ def _start(
     """Start what is measured; those that fork a process per env come first, before this process has any thread."""
     starts: dict[str, Callable[[], Measure]] = {
         "stock_async": lambda: speeds.stock_async(stack, config),
-        "limit": lambda: speeds.emulator_limit(stack, config),
+        "ale": lambda: speeds.bare_ale(stack, config),
+        "console": lambda: speeds.bare_console(stack, config),
         "ale_vector": lambda: speeds.ale_vector(stack, config, 84, 84),
         "ale_vector_native": lambda: speeds.ale_vector(stack, config, 210, 160),
         "vector_env": lambda: speeds.vector_env(stack, config, workers, engine),
         "train_late": lambda: speeds.training(stack, config, workers, engine, late=True)[0],
         "envpool": lambda: speeds.envpool(config),
     }
-    wanted = {"limit", *names} - ({"envpool"} if importlib.util.find_spec("envpool") is None else set())
+    wanted = {*BARE.values(), *names} - ({"envpool"} if importlib.util.find_spec("envpool") is None else set())
+    if usable("console") != "console":
+        wanted.discard("console")
     if "critic_replay_batches" not in settings(config.algorithm):
         wanted.discard("train_late")
     measures = {}
@@ -112,17 +129,17 @@ def _start(
 
 def table(results: dict[str, Any]) -> str:
     """Results of `bench` as text, the fastest first."""
-    rounds, limits = results["rounds"], results["rounds"]["limit"]
-    lines = [f"{'steps/s':>9} {'of limit':>9}  {'range':<13}"]
+    rounds, ale = results["rounds"], results["rounds"]["ale"]
+    lines = [f"{'steps/s':>9} {'times ALE':>9}  {'range':<15} {'of console':>10}"]
     for name in sorted(rounds, key=lambda name: -results[name]):
-        shares = [value / limit for value, limit in zip(rounds[name], limits, strict=True)]
-        text = f"{results[name]:>9,.0f} {results['ratios'][name]:>9.2f}  {min(shares):.2f} … {max(shares):.2f}"
-        lines.append(f"{text}  {NAMES[name]}")
+        times, of_console = _ratios(rounds[name], ale), results.get("console_ratios", {}).get(name)
+        text = f"{results[name]:>9,.0f} {results['ratios'][name]:>9.2f}  {f'{min(times):.2f} … {max(times):.2f}':<15}"
+        lines.append(f"{text} {'–' if of_console is None else f'{of_console:.3f}':>10}  {NAMES[name]}")
     stages, machine = results["stages"], results["machine"]
     lines += ["", "µs per step of the training process, by stage:"]
     lines += ["   ".join(f"{stage} {value:.2f}" for stage, value in stages.items())]
     lines += [f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}"]
-    if max(limits) > _BUSY * min(limits):
-        lines += [f"the limit of one round is {max(limits) / min(limits):.2f} times another's: this machine is busy"]
-    lines += [f"training runs at {results['ratios']['train']:.2f} of what the emulator allows"]
+    if max(ale) > _BUSY * min(ale):
+        lines += [f"bare ALE is {max(ale) / min(ale):.2f} times as fast in one round as in another: a busy machine"]
+    lines += [f"training runs at {results['ratios']['train']:.2f} times the speed of bare ALE"]
     return "\n".join(lines)

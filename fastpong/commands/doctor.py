@@ -14,6 +14,7 @@ import numpy as np
 import fastpong
 from fastpong.envs.base import LocalEnvs
 from fastpong.envs.division import check_workers
+from fastpong.envs.judge import FRAMES, fault_of_console
 from fastpong.envs.worker import THREAD_VARIABLES
 from fastpong.kernels.compile.cache import cache_folder
 from fastpong.parallel.comm import Communicator
@@ -52,6 +53,7 @@ def examine(comm: Communicator) -> dict[str, Any]:
         **facts,
         "kernel cache": _cache(problems),
         "ROM": _rom(problems),
+        "console": _console(),
         "display": display or "none: play --terminal or --out",
         "MPI library": _mpi_library(),
         "mpiexec": shutil.which("mpiexec") or "not found",
@@ -95,7 +97,7 @@ def _cache(problems: list[str]) -> str:
 def _rom(problems: list[str]) -> str:
     """Start the real game for a step."""
     try:
-        envs = LocalEnvs()
+        envs = LocalEnvs(engine="ale")
         envs.reset()
         envs.send(0, np.zeros(1, np.uint8))
         envs.recv(0)
@@ -103,6 +105,12 @@ def _rom(problems: list[str]) -> str:
         problems.append(f"the game does not start ({error}): pip install --force-reinstall ale-py")
         return "fails"
     return "Pong starts"
+
+
+def _console() -> str:
+    """Compare the console with ale-py; it is no problem if ALE has to step the games, but slow."""
+    fault = fault_of_console()
+    return f"{fault}: ale-py steps the games" if fault else f"as ale-py over {FRAMES:,} frames"
 
 
 def table(facts: dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """What ``fastpong bench`` measures, each started once: a function that runs for some seconds and returns steps/s.
 
-The limit is one process per core that only steps emulators, without reading a screen or sending a message.
+Speeds are multiples of those of bare emulators: one process per core that only steps its share of the envs, without
+sending a message. Bare ALE reads no screen; the bare console draws one for each step.
 """
 
 import contextlib
@@ -19,9 +20,11 @@ from ale_py import Action, ALEInterface, AtariVectorEnv, roms
 from gymnasium.vector import AsyncVectorEnv
 
 from fastpong.config import Config
-from fastpong.envs.engine import DEFAULT_ENGINE
+from fastpong.envs.engine import DEFAULT_ENGINE, array_layout
+from fastpong.envs.memory import zeros
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.envs.worker import start_method
+from fastpong.noise import sticky_repeats
 from fastpong.parallel.machine import usable_cores
 from fastpong.training.actor import Actor
 from fastpong.training.kernels import load_acting, load_learning
@@ -31,17 +34,26 @@ Measure = Callable[[float], float]
 """Runs for about so many seconds and returns steps per second."""
 
 
-def emulator_limit(stack: contextlib.ExitStack, config: Config) -> Measure:
-    """Start bare emulators, one process per core; the returned function measures their steps/s for some seconds."""
+def bare_ale(stack: contextlib.ExitStack, config: Config) -> Measure:
+    """Start bare ALE; random actions."""
+    return _bare(stack, config, _step_ale)
+
+
+def bare_console(stack: contextlib.ExitStack, config: Config) -> Measure:
+    """Start the bare console, with a screen for each step; random actions."""
+    return _bare(stack, config, _step_console)
+
+
+def _bare(stack: contextlib.ExitStack, config: Config, body: Callable[[Any, Config, range], None]) -> Measure:
+    """Start a process per core, each with its share of the envs."""
     cores = min(usable_cores(), config.num_envs)
     pipes = []
     with start_method() as method:
         context: Any = multiprocessing.get_context(method)
         for core in range(cores):
             ours, theirs = context.Pipe()
-            games = len(range(core, config.num_envs, cores))
-            arguments = (theirs, games, config.frame_skip, config.repeat_action_probability, core)
-            process = context.Process(target=_emulate, args=arguments, daemon=True)
+            envs = range(core * config.num_envs // cores, (core + 1) * config.num_envs // cores)
+            process = context.Process(target=body, args=(theirs, config, envs), daemon=True)
             process.start()
             theirs.close()
             pipes.append(ours)
@@ -58,33 +70,59 @@ def emulator_limit(stack: contextlib.ExitStack, config: Config) -> Measure:
     return measure
 
 
-def _emulate(pipe: Any, games: int, frame_skip: int, sticky: float, seed: int) -> None:
-    """Body of a process of the limit: step some emulators with random actions, and nothing else."""
-    ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-    rom = roms.get_rom_path("pong")
-    assert rom is not None  # it is part of the ale-py package
-    emulators = []
-    for game in range(games):
-        emulator = ALEInterface()
-        emulator.setInt("random_seed", 1000 * seed + game)
-        emulator.setInt("frame_skip", frame_skip)
-        emulator.setFloat("repeat_action_probability", sticky)
-        emulator.loadROM(rom)
-        emulators.append(emulator)
-    rng = np.random.default_rng(seed)
-    choices = (Action.RIGHT, Action.LEFT)
+def _serve(pipe: Any, envs: int, step: Callable[[], object]) -> None:
+    """Repeat a step of all envs for as many seconds as a message says, and answer with steps/s."""
     pipe.send("ready")
     with contextlib.suppress(EOFError):
         while True:
             seconds = pipe.recv()
             steps, start = 0, time.perf_counter()
             while (now := time.perf_counter()) < start + seconds:
-                for emulator, action in zip(emulators, rng.integers(0, 2, games).tolist(), strict=True):
-                    emulator.act(choices[action])
-                    if emulator.game_over():
-                        emulator.reset_game()
-                steps += games
+                step()
+                steps += envs
             pipe.send(steps / (now - start))
+
+
+def _step_ale(pipe: Any, config: Config, envs: range) -> None:
+    """Body of a process of bare ALE."""
+    ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    rom = roms.get_rom_path("pong")
+    assert rom is not None  # it is part of the ale-py package
+    emulators = []
+    for env in envs:
+        emulator = ALEInterface()
+        emulator.setInt("random_seed", env)
+        emulator.setInt("frame_skip", config.frame_skip)
+        emulator.setFloat("repeat_action_probability", config.repeat_action_probability)
+        emulator.loadROM(rom)
+        emulators.append(emulator)
+    rng = np.random.default_rng(envs.start)
+    choices = (Action.RIGHT, Action.LEFT)
+
+    def step() -> None:
+        for emulator, action in zip(emulators, rng.integers(0, 2, len(envs)).tolist(), strict=True):
+            emulator.act(choices[action])
+            if emulator.game_over():
+                emulator.reset_game()
+
+    _serve(pipe, len(envs), step)
+
+
+def _step_console(pipe: Any, config: Config, envs: range) -> None:
+    """Body of a process of the bare console."""
+    from fastpong.envs.console import Console
+
+    mine = range(len(envs))
+    console = Console(zeros(array_layout(len(mine), Console.name)), config.frame_skip)
+    console.reset(mine)
+    rng, steps = np.random.default_rng(envs.start), 997
+    repeats = sticky_repeats(
+        config.seed, np.array(envs), 0, steps, config.frame_skip, config.repeat_action_probability
+    )  # fmt: skip
+    # Drawn beforehand: it would be a tenth of the time.
+    inputs = itertools.cycle(list(zip(rng.integers(0, 2, repeats.shape, np.uint8), repeats, strict=True)))
+    console.step(mine, *next(inputs))  # compiles
+    _serve(pipe, len(mine), lambda: console.step(mine, *next(inputs)))
 
 
 def vector_env(stack: contextlib.ExitStack, config: Config, workers: int | None, engine: str) -> Measure:

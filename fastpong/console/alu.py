@@ -2,18 +2,8 @@
 
 from typing import Any
 
-import numpy as np
-
 from fastpong.console import opcodes as op
 from fastpong.kernels.compile.jit import once
-
-
-@once
-def wide(
-    register: Any,  # int16 or int32
-) -> int:
-    """Return a register as int64, as all arguments are: Numba would compile a function anew for each type."""
-    return int(np.int64(register))
 
 
 @once
@@ -80,7 +70,7 @@ def add_decimal(
     digits = (result & 255) % 100  # of a byte: a sum of digits above 9 may be larger
     s.A = digits // 10 << 4 | digits % 10
     s.V = ((before ^ s.A) & (s.A ^ value)) >> 7 & 1
-    set_nz(s, wide(s.A))
+    set_nz(s, s.A)
 
 
 @once
@@ -117,7 +107,7 @@ def use(
             add(s, value if operation == op.ADC else value ^ 255)
     elif operation == op.AND or operation == op.ORA or operation == op.EOR:
         s.A = s.A & value if operation == op.AND else s.A | value if operation == op.ORA else s.A ^ value
-        set_nz(s, wide(s.A))
+        set_nz(s, s.A)
     elif operation == op.BIT:
         s.N, s.V, s.Z = value >> 7, value >> 6 & 1, 1 if s.A & value == 0 else 0
     elif operation == op.CMP:
@@ -175,15 +165,15 @@ def transfer(
 ) -> None:
     """Do an operation inside the processor: copy or count a register, set or clear a flag, or nothing (NOP)."""
     if operation == op.TAX:
-        use(s, op.LDX, wide(s.A))
+        use(s, op.LDX, s.A)
     elif operation == op.TAY:
-        use(s, op.LDY, wide(s.A))
+        use(s, op.LDY, s.A)
     elif operation == op.TXA:
-        use(s, op.LDA, wide(s.X))
+        use(s, op.LDA, s.X)
     elif operation == op.TYA:
-        use(s, op.LDA, wide(s.Y))
+        use(s, op.LDA, s.Y)
     elif operation == op.TSX:
-        use(s, op.LDX, wide(s.S))
+        use(s, op.LDX, s.S)
     elif operation == op.INX or operation == op.DEX:
         use(s, op.LDX, s.X + (1 if operation == op.INX else -1) & 255)
     elif operation == op.INY or operation == op.DEY:

@@ -7,13 +7,11 @@ Bit 12: the cartridge. Otherwise, bit 7 not set: the TIA; bit 9 not set: RAM; el
 from typing import Any
 
 from fastpong.arrays import U8
-from fastpong.console.riot import read_riot, set_timer
+from fastpong.console.cartridge import CARTRIDGE
+from fastpong.console.riot import PORTS, RIOT, TIMER, read_riot, set_timer
 from fastpong.console.state import RAM_BYTES
 from fastpong.console.tia import read_tia, write_tia
 from fastpong.kernels.compile.jit import once
-
-CARTRIDGE, RIOT, PORTS, TIMER = 0x1000, 0x80, 0x200, 0x14
-"""Address bits that choose: the cartridge, the RIOT, in it not the RAM, and to set the timer (both bits)."""
 
 STACK = 0x100
 

@@ -8,11 +8,11 @@ from ale_py import roms
 from fastpong.arrays import U8
 from fastpong.errors import EnvError
 
-PONG_DIGEST = "60e0ea3cbe0913d39803477945e9e5ec"
-"""MD5 of the known dump of Pong (*Video Olympics*, Atari 1977), which is how lists of cartridges name it."""
+CARTRIDGE = 0x1000
+"""Address bit that chooses the cartridge; of the others it looks at the lower 11 or 12."""
 
 PONG_SHA256 = "41623e3c26148f96cbe77d56512845d224a63c8fe5bf90e38527155e39ec96d3"
-"""SHA-256 of the same 2048 bytes, which nobody can forge."""
+"""Digest of Pong (*Video Olympics*, Atari 1977). Lists of cartridges name its MD5, 60e0ea3cbe0913d39803477945e9e5ec."""
 
 SIZES = (2048, 4096)
 """Bytes of cartridges without bank switching."""

@@ -8,12 +8,9 @@ from typing import Any
 
 from fastpong.arrays import U8
 from fastpong.console import opcodes as op
-from fastpong.console.alu import branch_taken, changed, set_nz, set_status, status, transfer, use, wide
+from fastpong.console.alu import branch_taken, changed, set_nz, set_status, status, transfer, use
 from fastpong.console.bus import peek, poke, pull, push
 from fastpong.kernels.compile.jit import once
-
-BREAK_VECTOR = 0xFFFE
-"""Where the address is that BRK jumps to."""
 
 _READ = (op.LDA, op.LDX, op.LDY, op.ADC, op.SBC, op.AND, op.ORA, op.EOR, op.BIT, op.CMP, op.CPX, op.CPY)
 _CHANGE = (op.ASL, op.LSR, op.ROL, op.ROR, op.INC, op.DEC)
@@ -30,7 +27,7 @@ def fetch(
     last: int,  # the byte that was last on the data bus
 ) -> int:
     """Read the byte at the program counter, and move on to the next."""
-    byte = peek(s, rom, screen, wide(s.PC), last)
+    byte = peek(s, rom, screen, s.PC, last)
     s.PC = s.PC + 1 & 0xFFFF
     return byte
 
@@ -99,7 +96,7 @@ def add_index(
     code: int,  # of the instruction
 ) -> int:
     """Return a base with an index added, and count the cycle that the carry into the upper byte costs."""
-    address = base + int(index) & 0xFFFF
+    address = base + index & 0xFFFF
     if (address ^ base) & 0xFF00:
         s.cycle += op.CROSSING[code]
     return address
@@ -116,7 +113,7 @@ def instruction(
     What was on the data bus before is not kept. It would matter to a program that lies in the registers of the TIA.
     """
     start = int(s.PC)
-    code = fetch(s, rom, screen, wide(0))
+    code = fetch(s, rom, screen, 0)
     operation = op.OPERATION[code]
     if operation == op.UNDEFINED:
         s.PC, s.frame_over = start, 1
@@ -126,12 +123,12 @@ def instruction(
     if operation in _READ:
         use(s, operation, peek(s, rom, screen, address, last))
     elif op.MODE[code] == op.ACCUMULATOR:
-        s.A = changed(s, operation, wide(s.A))
+        s.A = changed(s, operation, s.A)
     elif operation in _CHANGE:
         poke(s, screen, address, changed(s, operation, peek(s, rom, screen, address, last)))
     elif operation in _WRITE:
         value = s.A if operation == op.STA else s.X if operation == op.STX else s.Y
-        poke(s, screen, address, wide(value))
+        poke(s, screen, address, value)
     elif op.MODE[code] == op.RELATIVE:
         if branch_taken(s, operation):
             s.cycle += 2 if (s.PC ^ address) & 0xFF00 else 1
@@ -169,7 +166,7 @@ def jump(
         push_word(s, screen, s.PC + 1 & 0xFFFF)
         push(s, screen, status(s))
         s.I = 1
-        s.PC, _ = read_pointer(s, rom, screen, wide(BREAK_VECTOR), last)
+        s.PC, _ = read_pointer(s, rom, screen, op.BREAK_VECTOR, last)
 
 
 @once
@@ -182,7 +179,7 @@ def push_or_pull(
 ) -> None:
     """Put A or the flags on the stack, or take them from there."""
     if operation == op.PHA:
-        push(s, screen, wide(s.A))
+        push(s, screen, s.A)
     elif operation == op.PHP:
         push(s, screen, status(s))
     elif operation == op.PLA:

@@ -4,10 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from fastpong.arrays import U8
-from fastpong.console.opcodes import ABSOLUTE, OPCODES, RELATIVE, SIZE
-
-INTERRUPT_VECTOR = 0xFFFE
-"""Where the address stands to which BRK goes."""
+from fastpong.console.opcodes import ABSOLUTE, BREAK_VECTOR, OPCODES, RELATIVE, SIZE
 
 
 class Instruction(NamedTuple):
@@ -21,24 +18,30 @@ class Instruction(NamedTuple):
     crossing: int  # see `Opcode`
 
 
-class Code(NamedTuple):
-    """Instructions by address, and the addresses to which subroutines return."""
-
-    instructions: dict[int, Instruction]
-    returns: set[int]
+Code = dict[int, Instruction]
+"""Instructions by address."""
 
 
-def byte_at(rom: U8, address: int) -> int:
-    """Return a byte of a cartridge, which repeats itself in the upper half of the addresses."""
+def byte_at(
+    rom: U8,  # (2048 or 4096,)
+    address: int,  # 0x1000 … 0xFFFF
+) -> int:
+    """Return a byte of a cartridge, which is there at many addresses."""
     return int(rom[address & len(rom) - 1])
 
 
-def word_at(rom: U8, address: int) -> int:
-    """Return an address that stands in a cartridge."""
+def word_at(
+    rom: U8,  # (2048 or 4096,)
+    address: int,  # 0x1000 … 0xFFFF
+) -> int:
+    """Return the address that two bytes of a cartridge are, the lower one first."""
     return byte_at(rom, address) | byte_at(rom, address + 1) << 8
 
 
-def decode(rom: U8, address: int) -> Instruction | None:
+def decode(
+    rom: U8,  # (2048 or 4096,)
+    address: int,  # 0x1000 … 0xFFFF
+) -> Instruction | None:
     """Return the instruction at an address, None if its code is not documented."""
     opcode = OPCODES.get(byte_at(rom, address))
     if opcode is None:
@@ -52,9 +55,13 @@ def decode(rom: U8, address: int) -> Instruction | None:
     return Instruction(opcode.name, opcode.mode, operand, after, opcode.cycles, opcode.crossing)
 
 
-def reachable(rom: U8, entries: Iterable[int], hooks: Collection[int]) -> Code:
-    """Follow the code from some entries through branches, jumps and subroutines, up to the hooked addresses."""
-    code: dict[int, Instruction] = {}
+def reachable(
+    rom: U8,  # (2048 or 4096,)
+    entries: Iterable[int],  # addresses at which the code begins
+    hooks: Collection[int],  # addresses at which it is not followed
+) -> tuple[Code, set[int]]:
+    """Follow the code through branches, jumps and subroutines; return it, and the addresses of what calls return to."""
+    code: Code = {}
     returns: set[int] = set()
     todo = list(entries)
     while todo:
@@ -69,9 +76,9 @@ def reachable(rom: U8, entries: Iterable[int], hooks: Collection[int]) -> Code:
                 todo.append(operand)
             elif name in ("JSR", "BRK"):
                 comes_back = after if name == "JSR" else address + 2
-                todo += [operand if name == "JSR" else word_at(rom, INTERRUPT_VECTOR), comes_back]
+                todo += [operand if name == "JSR" else word_at(rom, BREAK_VECTOR), comes_back]
                 returns.add(comes_back)
             if name in ("JMP", "JSR", "BRK", "RTS", "RTI"):
                 break
             address = after
-    return Code(code, returns)
+    return code, returns

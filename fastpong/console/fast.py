@@ -9,6 +9,7 @@ from typing import Any
 
 from fastpong.console import court, score
 from fastpong.console.court import ROM
+from fastpong.console.disassemble import byte_at
 from fastpong.console.fast_tia import begin_picture, is_hidden, read, write
 from fastpong.console.memory import Calls
 from fastpong.console.registers import begin_frame, store
@@ -18,15 +19,16 @@ from fastpong.kernels.compile.jit import inlined, once
 POWER_ON, FRAME = 0xF000, 0xF0CE
 """Where the code begins after power on, and in every frame: after VSYNC is switched off."""
 
-_JUMPS = (0xF300, 0xF659, 7, 9, (6, 8))
-"""JMP (A1) and JMP (A3) go to this page, to the bytes 6 and 8 of each of seven rows of nine at F659."""
+_TARGETS, _ROWS, _ROW_BYTES, _PLACES, _PAGE = 0xF659, 7, 9, (6, 8), 0xF300
+"""Pong's indirect jumps lead to two bytes of each row of a table, in this page."""
 
 
 def _indirect() -> tuple[int, ...]:
-    page, table, rows, length, places = _JUMPS
-    return tuple(
-        page | int(ROM[table + length * row + place & len(ROM) - 1]) for row in range(rows) for place in places
-    )
+    """Return the targets of JMP (A1) and JMP (A3)."""
+    return tuple(_PAGE | byte_at(ROM, _TARGETS + _ROW_BYTES * row + place) for row in range(_ROWS) for place in _PLACES)
+
+
+# What the translated code calls has these three arguments first.
 
 
 @once
@@ -63,4 +65,4 @@ def frame(
     begin_frame(s)
     begin_picture(s, p, drawn)
     _run(s, p, screen)
-    return s.frame_over != 0 and s.cycle < LONGEST_FRAME
+    return bool(s.frame_over and s.cycle < LONGEST_FRAME)

@@ -1,5 +1,6 @@
 """Consoles that play Pong for envs: the arrays that they share with their caller, and which core steps them."""
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from fastpong.console.court import ROM
 from fastpong.console.drawing import as_screens
 from fastpong.console.masks import PICTURE
 from fastpong.console.state import NEVER, STATE, STATE_BYTES, records
-from fastpong.console.step import Envs, Extras, Inputs, Rules, begin_game, step_in_fast_core, step_in_plain_core
+from fastpong.console.step import Envs, Extras, Inputs, Rules, Saved, begin_game, step_in_fast_core, step_in_plain_core
 from fastpong.pong import MAX_FRAMES, SCREEN
 
 
@@ -38,17 +39,15 @@ class Games:
         earlier_screens: U8 | None = None, frame_skip: int = 4, max_frames: int = MAX_FRAMES,
     ):  # fmt: skip
         none = np.zeros((0, *SCREEN), np.uint8)
-        words, halves = rows.view(np.int32), rows.view(np.int16)
-        pictures = np.zeros(len(rows), PICTURE)
-        self._envs = Envs(records(rows), words, halves, as_screens(screens), pictures, rewards, ended)
+        self._envs = _envs(rows, screens, rewards, ended)
         earlier = none if earlier_screens is None else earlier_screens
         self._extras = Extras(
             as_screens(none if final_screens is None else final_screens), as_screens(earlier),
             np.zeros(len(earlier), PICTURE),
         )  # fmt: skip
         state, screen = first_state()
-        spare = np.zeros(2, STATE), np.zeros(1, PICTURE)
-        self._rules = Rules(frame_skip, max_frames, records(state), as_screens(screen), *spare)
+        self._rules = Rules(frame_skip, max_frames, records(state), as_screens(screen))
+        self._saved = Saved(np.zeros(1, STATE), np.zeros(1, STATE))
         self._others = np.full(len(rows), NOOP, np.uint8)
         self.steps_of_plain_core = 0
         """How many steps the fast core could not take."""
@@ -57,6 +56,10 @@ class Games:
         """Begin the games of some envs anew."""
         for env in envs:
             begin_game(self._envs, self._extras, self._rules, env)
+
+    def ram(self, env: int) -> U8:
+        """Return the RAM of a console, uint8 (128,)."""
+        return self._envs.states[env].ram  # type: ignore[no-any-return]
 
     def restore(self) -> None:
         """Forget what is on the screens: somebody else has written there."""
@@ -71,34 +74,39 @@ class Games:
         """
         others = self._others[: len(envs)] if others is None else others
         inputs = Inputs(actions, others, repeats, 0, 0)
-        self.steps_of_plain_core += run(self._envs, self._extras, self._rules, inputs, envs.start)
+        self.steps_of_plain_core += run(self._envs, self._extras, self._rules, inputs, self._saved, envs.start)
 
 
-def run(envs: Envs, extras: Extras, rules: Rules, inputs: Inputs, first: int) -> int:
+def run(envs: Envs, extras: Extras, rules: Rules, inputs: Inputs, saved: Saved, first: int) -> int:
     """Step envs on the fast core, and on the plain one where that cannot; return how many steps those were."""
     begin, plain_steps = 0, 0
     while True:
-        begin = step_in_fast_core(envs, extras, rules, inputs, first, begin)
+        begin = step_in_fast_core(envs, extras, rules, inputs, saved, first, begin)
         if begin == len(inputs.actions):
             return plain_steps
         step_in_plain_core(envs, extras, rules, inputs, first, begin)
         begin, plain_steps = begin + 1, plain_steps + 1
 
 
+def _envs(rows: U8, screens: U8, rewards: I8, ended: I8) -> Envs:
+    """Return the arrays of a `Games`, of which nothing is on the screens."""
+    words, halves = rows.view(np.int32), rows.view(np.int16)
+    pictures = np.zeros(len(rows), PICTURE)
+    return Envs(records(rows), words, halves, as_screens(screens), pictures, rewards, ended)
+
+
+@functools.cache
 def first_state(mode: int = 0, difficulty: int = 0) -> tuple[U8, U8]:
     """Return how a game begins: a state, uint8 (1, STATE_BYTES), and its screen, uint8 (1, 210, 160)."""
     row, screens = np.zeros((1, STATE_BYTES), np.uint8), np.zeros((1, *SCREEN), np.uint8)
-    envs = Envs(
-        records(row), row.view(np.int32), row.view(np.int16), as_screens(screens), np.zeros(1, PICTURE),
-        np.zeros(1, np.int8), np.zeros(1, np.int8),
-    )  # fmt: skip
-    none = as_screens(screens[:0])
-    rules = Rules(1, NEVER, envs.states, envs.screens, np.zeros(2, STATE), np.zeros(1, PICTURE))
+    envs = _envs(row, screens, np.zeros(1, np.int8), np.zeros(1, np.int8))
+    extras = Extras(envs.screens[:0], envs.screens[:0], envs.pictures[:0])
+    rules, saved = Rules(1, NEVER, envs.states, envs.screens), Saved(np.zeros(1, STATE), np.zeros(1, STATE))
     noop = np.full(1, NOOP, np.uint8)
 
     def frame(s: Any, rom: U8, screen: U8) -> None:
         select, reset = (int(s.SWCHB) >> bit & 1 ^ 1 for bit in (1, 0))
-        run(envs, Extras(none, none, envs.pictures[:0]), rules, Inputs(noop, noop, noop * 0, select, reset), 0)
+        run(envs, extras, rules, Inputs(noop, noop, noop * 0, select, reset), saved, 0)
 
     boot(frame, envs.states[0], ROM, screens[0], mode, difficulty)
     return row, screens

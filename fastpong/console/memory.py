@@ -12,16 +12,13 @@ from numba.core import cgutils
 from fastpong.arrays import U8
 from fastpong.console import opcodes as o
 from fastpong.console import registers as r
+from fastpong.console.cartridge import CARTRIDGE
 from fastpong.console.disassemble import Instruction, byte_at
-from fastpong.console.variables import INT8, INT64, Variables
+from fastpong.console.riot import INTIM, PORTS, RIOT, SWCHA, SWCHB, TIMER, TIMER_SHIFTS
+from fastpong.console.variables import INT8, Variables
+from fastpong.kernels.compile.simd import INT64
 
-_TIMERS = {0x294: 0, 0x295: 3, 0x296: 6, 0x297: 10}
-"""Addresses at which the timer is set, and the power of 2 of cycles in which it then counts down once."""
-
-_SWCHA, _SWCHB, _INTIM = 0x280, 0x282, 0x284
 _SOUND = range(r.AUDC0, r.AUDV1 + 1)
-_TIA_PAGE = 0x80  # addresses below it, in page zero, are the TIA's, the others the RAM's
-_CARTRIDGE = 0x1000
 
 _cgutils: Any = cgutils  # not typed
 
@@ -30,13 +27,13 @@ class Calls(NamedTuple):
     """The functions of the TIA, of state, picture, screen and the numbers named here."""
 
     write: Any  # register, value
-    read: Any  # register, byte on the bus
+    read: Any  # register, the byte that was last on the data bus
     store: Any  # register, value: a write while nothing is shown
     is_hidden: Any  # whether nothing is shown
 
 
 class Memory(Variables):
-    """What instructions read and write. `leave` is the block in which the code is left."""
+    """What the instructions of the cartridge `rom` read and write. `leave` is the block in which the code is left."""
 
     def __init__(self, context: Any, builder: Any, signature: Any, arguments: Any, rom: U8, calls: Calls):
         super().__init__(context, builder, signature, arguments)
@@ -51,39 +48,38 @@ class Memory(Variables):
 
     def read(self, address: int) -> Any:
         """Read from a known address."""
-        if address & _CARTRIDGE:
+        if address & CARTRIDGE:
             return INT64(byte_at(self.rom, address))
-        if not address & 0x80:
+        if not address & RIOT:
             self.save("cycle", self.get("cycle"))
-            bus = address >> 8 if address > 0xFF else address
-            return self.call(self.calls.read, INT64(address & 15), INT64(bus))
-        if not address & 0x200:
+            return self.call(self.calls.read, INT64(address & 0x0F), INT64(address >> 8 or address))
+        if not address & PORTS:
             return self.load_ram(INT64(address))
-        if address in (_SWCHA, _SWCHB):
-            return self.load("SWCHA" if address == _SWCHA else "SWCHB")
-        assert address == _INTIM, f"{address:04X} is not translated"
+        if address & 7 in (SWCHA, SWCHB):
+            return self.load("SWCHA" if address & 7 == SWCHA else "SWCHB")
+        assert address & 7 == INTIM, f"{address:04X} is not translated"
         b = self.builder
         passed = b.ashr(b.sub(b.sub(self.get("cycle"), INT64(1)), self.load("timer_set")), self.load("timer_shift"))
         value = b.sub(b.sub(self.load("timer"), passed), INT64(1))
         self.leave_if(b.icmp_signed("<", value, INT64(0)))
         return value
 
-    def read_at(self, address: Any, bus: int, in_page_zero: bool) -> Any:
-        """Read from an address that is known only when the code runs; `bus` is the byte that was on it before."""
+    def read_at(self, address: Any, last: int, in_page_zero: bool) -> Any:
+        """Read from an address that is known only when the code runs; `last` is the byte that was last on the bus."""
         b = self.builder
         value = _cgutils.alloca_once(b, INT64)
-        is_tia = b.icmp_signed("==", b.and_(address, INT64(_CARTRIDGE | 0x80)), INT64(0))
+        is_tia = b.icmp_signed("==", b.and_(address, INT64(CARTRIDGE | RIOT)), INT64(0))
         with b.if_else(is_tia, likely=False) as (in_tia, elsewhere):
             with in_tia:
                 self.save("cycle", self.get("cycle"))
                 register = b.and_(address, INT64(0x0F))
-                b.store(self.call(self.calls.read, register, INT64(bus)), value)
+                b.store(self.call(self.calls.read, register, INT64(last)), value)
             with elsewhere:
                 if in_page_zero:
                     b.store(self.load_ram(address), value)
                 else:
-                    in_rom = b.icmp_signed("!=", b.and_(address, INT64(_CARTRIDGE)), INT64(0))
-                    in_ports = b.icmp_signed("!=", b.and_(address, INT64(0x200)), INT64(0))
+                    in_rom = b.icmp_signed("!=", b.and_(address, INT64(CARTRIDGE)), INT64(0))
+                    in_ports = b.icmp_signed("!=", b.and_(address, INT64(PORTS)), INT64(0))
                     self.leave_if(b.and_(b.not_(in_rom), in_ports))
                     b.store(b.select(in_rom, self.rom_at(address), self.load_ram(address)), value)
         return b.load(value)
@@ -96,16 +92,17 @@ class Memory(Variables):
 
     def write(self, address: int, value: Any) -> None:
         """Write to a known address."""
-        register = address & 0x3F
-        if address & _CARTRIDGE or not address & 0x280 and register in _SOUND:
+        if address & CARTRIDGE:
             return
-        if not address & 0x80:
-            self.write_tia(register, value)
-        elif not address & 0x200:
+        if not address & RIOT:
+            if address & 0x3F not in _SOUND:
+                self.write_tia(address & 0x3F, value)
+        elif not address & PORTS:
             self.save_ram(INT64(address), value)
         else:
+            assert address & TIMER == TIMER, f"{address:04X} is not translated"
             self.save("timer", value)
-            self.save("timer_shift", INT64(_TIMERS[address]))
+            self.save("timer_shift", INT64(TIMER_SHIFTS[address & 3]))
             self.save("timer_set", self.get("cycle"))
             self.save("timer_ran_out", INT64(0))
 
@@ -113,10 +110,10 @@ class Memory(Variables):
         """Write to an address that is known only when the code runs: RAM, or a register of the TIA in page zero."""
         b = self.builder
         if not in_page_zero:
-            self.leave_if(b.icmp_signed("!=", b.and_(address, INT64(_CARTRIDGE | 0x280)), INT64(0x80)))
+            self.leave_if(b.icmp_signed("!=", b.and_(address, INT64(CARTRIDGE | PORTS | RIOT)), INT64(RIOT)))
             self.save_ram(address, value)
             return
-        with b.if_else(b.icmp_signed(">=", address, INT64(_TIA_PAGE))) as (in_ram, in_tia):
+        with b.if_else(b.icmp_signed(">=", address, INT64(RIOT))) as (in_ram, in_tia):
             with in_ram:
                 self.save_ram(address, value)
             with in_tia:
@@ -150,7 +147,7 @@ class Memory(Variables):
     def push(self, value: Any) -> None:
         """Push a byte onto the stack."""
         b, at = self.builder, self.get("S")
-        self.leave_if(b.icmp_signed("<", at, INT64(_TIA_PAGE)))
+        self.leave_if(b.icmp_signed("<", at, INT64(RIOT)))
         self.save_ram(at, value)
         self.set("S", self.low_byte(b.sub(at, INT64(1))))
 
@@ -158,7 +155,7 @@ class Memory(Variables):
         """Pull a byte from the stack."""
         at = self.low_byte(self.builder.add(self.get("S"), INT64(1)))
         self.set("S", at)
-        self.leave_if(self.builder.icmp_signed("<", at, INT64(_TIA_PAGE)))
+        self.leave_if(self.builder.icmp_signed("<", at, INT64(RIOT)))
         return self.load_ram(at)
 
     # ---- operands --------------------------------------------------------------------------------------------------
@@ -169,8 +166,8 @@ class Memory(Variables):
         if mode in (o.ZERO_PAGE_X, o.ZERO_PAGE_Y):
             return self.low_byte(b.add(INT64(operand), self.get("X" if mode == o.ZERO_PAGE_X else "Y")))
         if mode == o.INDIRECT_Y:
-            assert operand & 0x80 and operand < 0xFF, "a pointer outside of the RAM is not translated"
-            base = b.or_(self.load_ram(INT64(operand)), b.shl(self.load_ram(INT64(operand + 1)), INT64(8)))
+            assert operand & RIOT and operand < 0xFF, "a pointer outside of the RAM is not translated"
+            base = self.load_word(operand)
         else:
             assert mode in (o.ABSOLUTE_X, o.ABSOLUTE_Y), f"mode {mode} is not translated"
             base = INT64(operand)
@@ -189,10 +186,10 @@ class Memory(Variables):
         if mode in (o.ZERO_PAGE, o.ABSOLUTE):
             return self.read(operand)
         address = self.address(instruction)
-        if mode in (o.ABSOLUTE_X, o.ABSOLUTE_Y) and operand & _CARTRIDGE and (operand & 0xFFF) + 0xFF < _CARTRIDGE:
+        if mode in (o.ABSOLUTE_X, o.ABSOLUTE_Y) and operand & CARTRIDGE and (operand & 0xFFF) + 0xFF < CARTRIDGE:
             return self.rom_at(address)
         if mode == o.INDIRECT_Y:
-            self.leave_if(b.icmp_signed("==", b.and_(address, INT64(_CARTRIDGE | 0x80)), INT64(0)))
+            self.leave_if(b.icmp_signed("==", b.and_(address, INT64(CARTRIDGE | RIOT)), INT64(0)))
         return self.read_at(address, operand >> 8 or operand, mode in (o.ZERO_PAGE_X, o.ZERO_PAGE_Y))
 
     def store(self, instruction: Instruction, value: Any) -> None:

@@ -101,6 +101,9 @@ def _read_tables() -> dict[int, Opcode]:
 OPCODES: dict[int, Opcode] = _read_tables()
 """The documented instructions by their code."""
 
+BREAK_VECTOR = 0xFFFE
+"""Where the address is that BRK jumps to."""
+
 UNDEFINED = -1
 
 OPERATION = np.full(256, UNDEFINED)

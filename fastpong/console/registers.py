@@ -92,12 +92,40 @@ def met_by_reset(
 
 
 @once
+def clock_in_line(
+    s: Any,  # STATE
+) -> int:
+    """Return the clock of its line, 0 … 227, at which the present cycle begins."""
+    return int((s.cycle * 3 - s.frame_start) % CLOCKS)
+
+
+@once
+def rest_of_line(
+    s: Any,  # STATE
+) -> int:
+    """Return the cycles for which WSYNC halts the processor: until the line ends, or none if it just begins."""
+    return (CLOCKS - clock_in_line(s)) // 3 % LINE_CYCLES
+
+
+@once
+def delayed(
+    s: Any,  # STATE
+) -> tuple[int, int, int]:
+    """Return GRP0, GRP1 and ENABL as they are shown. A vertical delay shows what one was before its last hand-over."""
+    return (
+        int(s.old_GRP0 if s.VDELP0 else s.GRP0),
+        int(s.old_GRP1 if s.VDELP1 else s.GRP1),
+        int(s.old_ENABL if s.VDELBL else s.ENABL),
+    )
+
+
+@once
 def position_after_reset(
     s: Any,  # STATE
     lag: int,  # pixels from the write to the object; a player has one more than a missile and the ball
 ) -> int:
     """Return where RESP, RESM or RESBL at the present cycle put an object."""
-    x = (s.cycle * 3 - s.frame_start) % CLOCKS - BLANK_CLOCKS
+    x = clock_in_line(s) - BLANK_CLOCKS
     return lag - 2 if x < 0 else (x + lag) % 160
 
 
@@ -112,7 +140,7 @@ def delay(
     if register == NUSIZ0 or register == NUSIZ1 or register == RESM0 or register == RESM1:
         return 8
     if PF0 <= register <= PF2:  # the playfield takes over new bits every fourth pixel
-        quarter = (s.cycle * 3 - s.frame_start) % CLOCKS // 3 & 3
+        quarter = clock_in_line(s) // 3 & 3
         return 4 if quarter == 0 else 5 if quarter == 1 else 2 if quarter == 2 else 3
     if register == RESP0 or register == RESP1:
         player, nusiz = (PLAYER_0, s.NUSIZ0) if register == RESP0 else (PLAYER_1, s.NUSIZ1)
@@ -133,7 +161,7 @@ def store(
     objects by other amounts in the real chip; here it moves nothing. No cartridge that is run here does so in play.
     """
     clock = s.cycle * 3
-    in_line = (clock - s.frame_start) % CLOCKS
+    in_line = clock_in_line(s)
     if (clock - s.frame_start) // CLOCKS > MOST_LINES:
         s.frame_over = 1
     if register == VSYNC:
@@ -149,7 +177,7 @@ def store(
             s.dumped, s.dump_cycle = 0, s.cycle
         s.VBLANK = value
     elif register == WSYNC:  # the processor halts until the line ends
-        s.cycle += (CLOCKS - in_line) // 3 % LINE_CYCLES
+        s.cycle += rest_of_line(s)
     elif register == NUSIZ0:
         s.NUSIZ0, s.skip_copy[PLAYER_0] = value, 0
     elif register == NUSIZ1:

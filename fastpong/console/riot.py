@@ -7,8 +7,14 @@ from typing import Any
 
 from fastpong.kernels.compile.jit import once
 
-SWCHA, SWCHB = 0, 2
-"""The lower three bits of the addresses of the ports: buttons of the paddles, switches of the console."""
+RIOT, PORTS, TIMER = 0x80, 0x200, 0x14
+"""Address bits that choose: the RIOT, in it not the RAM, and to set the timer (both bits)."""
+
+SWCHA, SWCHB, INTIM = 0, 2, 4
+"""The lower three bits of addresses that are read: buttons of the paddles, switches of the console, the timer."""
+
+TIMER_SHIFTS = (0, 3, 6, 10)
+"""Intervals of the timer as powers of 2 of cycles, by the lower two bits of the address at which it is set."""
 
 
 @once
@@ -22,7 +28,7 @@ def read_riot(
         return int(s.SWCHA)
     if register == SWCHB:
         return int(s.SWCHB)
-    if register & 5 == 4:
+    if register & 5 == INTIM:
         return _read_timer(s)
     return 0  # directions of the ports: all inputs
 
@@ -56,6 +62,5 @@ def set_timer(
     value: int,  # 0 … 255: intervals
 ) -> None:
     """Start the timer: the processor writes TIM1T, TIM8T, TIM64T or T1024T."""
-    choice = address & 3
-    s.timer_shift = 0 if choice == 0 else 3 if choice == 1 else 6 if choice == 2 else 10
+    s.timer_shift = TIMER_SHIFTS[address & 3]
     s.timer, s.timer_set, s.timer_ran_out = value, s.cycle, 0

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-import numpy as np
-
 from fastpong.console import registers as r
-from fastpong.console.court import ROM
-from fastpong.console.drawing import draw_halves
+from fastpong.console.court import rom_byte
+from fastpong.console.drawing import LEFT, fill, make_row
 from fastpong.console.fast_tia import STALE, catch_up, changes_nothing, write
-from fastpong.console.registers import CLOCKS, LINE_CYCLES, TOP
+from fastpong.console.masks import refresh
+from fastpong.console.registers import CLOCKS, LINE_CYCLES, TOP, rest_of_line
+from fastpong.console.state import PLAYFIELD, byte, word
 from fastpong.kernels.compile.jit import once
 
 SCORE_AT, SCORE_EXIT = 0xF58B, 0xF5B6
@@ -28,7 +28,11 @@ _CLEARED = (r.PF0, r.PF1, r.PF2, r.GRP0, r.GRP1, r.ENAM0, r.ENAM1, r.ENABL)
 
 
 @once
-def draw_score(s: Any, p: Any, screen: Any) -> bool:
+def draw_score(
+    s: Any,  # STATE
+    p: Any,  # PICTURE
+    screen: Any,  # SCREEN
+) -> bool:
     """Stand in for the score: twenty lines with two values of PF1, one for each half.
 
     Returns False, with no register changed, if anything else is shown there or the digits are elsewhere.
@@ -36,26 +40,22 @@ def draw_score(s: Any, p: Any, screen: Any) -> bool:
     if s.X != 1 or s.Y != 0 or s.D:
         return False
     for k in range(4):
-        if s.ram[_DIGITS + 2 * k] > 0xFF - 4 or s.ram[_DIGITS + 2 * k + 1] != _DIGITS_PAGE:
+        digit = word(s, _DIGITS + 2 * k)
+        if digit >> 8 != _DIGITS_PAGE or (digit & 0xFF) + _ROWS > 0x100:
             return False
     start = s.frame_start
     begin = start + ((s.cycle + 3) * 3 - start + CLOCKS - 1) // CLOCKS * CLOCKS  # F58B STA WSYNC
     catch_up(s, p, screen, begin)
-    if s.GRP0 | s.GRP1 | s.ENAM0 | s.ENAM1 | s.ENABL | s.old_ENABL | s.old_GRP0 | s.old_GRP1 | s.PF | s.VBLANK:
-        return False  # the writes in mid-line would cut it
     top = (begin - start) // CLOCKS - TOP
-    if s.CTRLPF != _SCORE_CONTROL or s.mirrored or s.comb or top < 0:
-        return False
-    mask, right = len(ROM) - 1, 0
+    if _is_anything_on(s) or s.VBLANK or s.CTRLPF != _SCORE_CONTROL or s.mirrored or s.comb or top < 0:
+        return False  # other writes, or what they cut in mid-line
+    right = 0
     for row in range(_ROWS):
-        both = 0
-        for k in range(4):
-            at = np.int64(s.ram[_DIGITS + 2 * k]) | np.int64(s.ram[_DIGITS + 2 * k + 1]) << 8
-            both |= (np.int64(ROM[at + row & mask]) & (0x0F if k < 2 else 0xF0)) << 8 * (k & 1)
-        s.ram[_DIGIT] = both >> 8 & 0x0F
-        left, right = both & 0xFF, both >> 8 & np.int64(s.ram[_RIGHT_MASK])
+        left, right = _digits(s, 0, row), _digits(s, 1, row)
+        s.ram[_DIGIT] = right & 0x0F
+        right &= byte(s, _RIGHT_MASK)
         if p.drawn:
-            draw_halves(s, p, screen, top + _LINES * row, left << 4, right << 4)
+            _draw_digits(s, p, screen, top + _LINES * row, left << 4, right << 4)
     s.beam = begin + CLOCKS * _ROWS * _LINES
     s.PF = right << 4
     p.stale |= STALE[r.PF1]
@@ -66,23 +66,80 @@ def draw_score(s: Any, p: Any, screen: Any) -> bool:
 
 
 @once
-def draw_blank_lines(s: Any, p: Any, screen: Any) -> bool:
-    """Stand in for Y lines of nothing."""
-    start, lines = s.frame_start, int(s.Y)
+def _digits(
+    s: Any,  # STATE
+    player: int,  # 0 or 1: left or right
+    row: int,
+) -> int:
+    """Return a row of a player's two digits, as PF1 gets it."""
+    ones, tens = word(s, _DIGITS + 2 * player), word(s, _DIGITS + 2 * player + 4)
+    return rom_byte(tens + row) & 0xF0 | rom_byte(ones + row) & 0x0F
+
+
+@once
+def _draw_digits(
+    s: Any,  # STATE
+    p: Any,  # PICTURE
+    screen: Any,  # SCREEN
+    y: int,  # first line
+    left: int,  # ``PF`` in the left half
+    right: int,  # and in the right one
+) -> None:
+    """Draw a row of the digits: lines of a playfield of which the halves differ, and of nothing else."""
+    s.PF = right
+    p.stale |= 1 << PLAYFIELD
+    refresh(s, p)
+    middle, end = p.mask[PLAYFIELD, 1], p.mask[PLAYFIELD, 2]
+    s.PF = left
+    p.stale |= 1 << PLAYFIELD
+    refresh(s, p)
+    p.mask[PLAYFIELD, 1] = p.mask[PLAYFIELD, 1] & LEFT[1] | middle & ~LEFT[1]
+    p.mask[PLAYFIELD, 2] = end
+    make_row(s, p)
+    fill(p, screen, y, y + _LINES)
+    p.stale |= 1 << PLAYFIELD
+
+
+@once
+def draw_blank_lines(
+    s: Any,  # STATE
+    p: Any,  # PICTURE
+    screen: Any,  # SCREEN
+) -> bool:
+    """Stand in for Y lines of nothing; returns False, with nothing changed, if there are none."""
+    lines = int(s.Y)
     if lines == 0:
         return False
     s.cycle += 2  # F5B8 LDA #00
-    while lines > 0 and (s.PF | s.GRP0 | s.GRP1 | s.ENAM0 | s.ENAM1 | s.ENABL | s.old_ENABL | s.old_GRP0 | s.old_GRP1):
+    while lines > 0 and _is_anything_on(s):
         for register in _CLEARED:
             s.cycle += 3
             if not changes_nothing(s, register, 0):
                 write(s, p, screen, register, 0)
-        s.cycle += 3  # F5CA STY WSYNC, DEY, BNE, LDA
-        s.cycle += (CLOCKS - (s.cycle * 3 - start) % CLOCKS) // 3 % LINE_CYCLES + 7
+        _end_line(s)
         lines -= 1
     if lines > 0:  # nothing changes any more
-        s.cycle += 3 * (len(_CLEARED) + 1)
-        s.cycle += (CLOCKS - (s.cycle * 3 - start) % CLOCKS) // 3 % LINE_CYCLES + 7 + LINE_CYCLES * (lines - 1)
+        s.cycle += 3 * len(_CLEARED)
+        _end_line(s)
+        s.cycle += LINE_CYCLES * (lines - 1)
     s.cycle -= 3  # the last BNE is not taken
     s.A, s.Y, s.N, s.Z, s.PC = 0, 0, 0, 1, BLANK_EXIT
     return True
+
+
+@once
+def _end_line(
+    s: Any,  # STATE
+) -> None:
+    """Let the cycles of F5CA STY WSYNC pass, and of DEY, BNE, LDA in the next line."""
+    s.cycle += 3
+    s.cycle += rest_of_line(s) + 7
+
+
+@once
+def _is_anything_on(
+    s: Any,  # STATE
+) -> bool:
+    """Return whether an object is shown, or would be after a hand-over."""
+    shown = s.PF | s.GRP0 | s.GRP1 | s.ENAM0 | s.ENAM1 | s.ENABL
+    return bool(shown | s.old_GRP0 | s.old_GRP1 | s.old_ENABL)

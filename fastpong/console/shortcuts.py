@@ -5,22 +5,19 @@ Each shortcut is built in front of the first instruction of such a loop, which t
 
 from collections.abc import Callable
 
-from fastpong.console.disassemble import Instruction
+from fastpong.console.disassemble import Code, Instruction
 from fastpong.console.opcodes import ABSOLUTE, IMMEDIATE
-from fastpong.console.variables import INT64, Variables
-
-INTIM = 0x284
-"""Address at which the timer is read."""
+from fastpong.console.riot import INTIM, PORTS, RIOT
+from fastpong.console.variables import Variables
+from fastpong.kernels.compile.simd import INT64
 
 _LONGEST_WAIT = 1 << 17  # cycles; the timer never takes longer, unless a stranger made the state
-
-Code = dict[int, Instruction]
 
 
 def wait_for_timer(v: Variables, code: Code, address: int) -> None:
     """LDA INTIM, BNE back: seven cycles a pass, until the timer is 0."""
     read, back = code[address], code.get(code[address].next)
-    if not back or (read.name, read.mode, read.operand) != ("LDA", ABSOLUTE, INTIM):
+    if not back or (read.name, read.mode, read.operand) != ("LDA", ABSOLUTE, RIOT | PORTS | INTIM):
         return
     if back.name != "BNE" or back.operand != address or _pages_differ(back, address):
         return
@@ -60,7 +57,9 @@ def divide(v: Variables, code: Code, address: int) -> None:
 
 
 def _pages_differ(back: Instruction, address: int) -> bool:
+    """Return whether a branch to an address leads to another page, and so takes a cycle more."""
     return (back.next ^ address) & 0xFF00 != 0
 
 
 SHORTCUTS: tuple[Callable[[Variables, Code, int], None], ...] = (wait_for_timer, count_down, divide)
+"""Each builds what goes to the last pass, if the instruction at an address begins a loop of its kind."""

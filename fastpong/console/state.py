@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastpong.arrays import I16, I32, U8
-from fastpong.kernels.compile.jit import kernel
+from fastpong.kernels.compile.jit import kernel, once
 
 NEVER = 1 << 30
 """A clock, or a cycle, that no frame reaches."""
@@ -140,6 +140,24 @@ def clip(
         words[RAM_BYTES // 4 + k] = min(max(words[RAM_BYTES // 4 + k], _LOW_32[k]), _HIGH_32[k])
     for k in range(len(_LOW_16)):
         halves[_HALVES_AT + k] = min(max(halves[_HALVES_AT + k], _LOW_16[k]), _HIGH_16[k])
+
+
+@once
+def byte(
+    s: Any,  # STATE
+    index: int,  # 0 … 127
+) -> int:
+    """Return a byte of RAM as an int64. Of two uint8 Numba makes a uint64, and of that and an int64 a float64."""
+    return int(np.int64(s.ram[index]))
+
+
+@once
+def word(
+    s: Any,  # STATE
+    index: int,  # 0 … 126
+) -> int:
+    """Return the address that two bytes of RAM are, the lower one first."""
+    return byte(s, index) | byte(s, index + 1) << 8
 
 
 def records(rows: U8) -> Any:

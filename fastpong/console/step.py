@@ -1,7 +1,7 @@
 """A step of many envs: sticky repeats, frames, screen, reward, end, and the begin of the next game.
 
 `step_in_fast_core` is compiled as a whole. `step_in_plain_core` is its twin, and takes the steps that the fast core
-cannot. What an env does depends on its own row and actions alone, so it does not matter which envs are stepped together.
+cannot. What an env does depends on its own row and actions alone, not on which envs are stepped together.
 """
 
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from fastpong.console import plain
 from fastpong.console.controls import set_controls
 from fastpong.console.court import ROM
 from fastpong.console.fast import frame
-from fastpong.console.state import clip
+from fastpong.console.state import byte, clip
 from fastpong.kernels.compile.jit import once
 from fastpong.pong import ACTIONS, WINNING
 
@@ -44,14 +44,12 @@ class Extras(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """How games are played, and room to work in."""
+    """How games are played, and how they begin."""
 
     frame_skip: int  # frames of a step
     max_frames: int  # after which a game ends
     state: Any  # STATE (1,) with which a game begins
     screen: Any  # SCREEN (1,)
-    spare_states: Any  # STATE (2,)
-    spare_picture: Any  # PICTURE (1,)
 
 
 class Inputs(NamedTuple):
@@ -64,16 +62,23 @@ class Inputs(NamedTuple):
     reset: int  # 1: RESET is pressed
 
 
+class Saved(NamedTuple):
+    """Room for states to which the fast core may have to go back."""
+
+    step: Any  # STATE (1,) before the step
+    frame: Any  # STATE (1,) before the frame
+
+
 @once
 def is_over(s: Any, max_frames: int) -> bool:
-    """Whether a game has ended."""
-    return s.ram[_LOST] == WINNING or s.ram[_WON] == WINNING or s.frames >= max_frames
+    """Return whether a game has ended."""
+    return bool(s.ram[_LOST] == WINNING or s.ram[_WON] == WINNING or s.frames >= max_frames)
 
 
 @once
 def points(s: Any) -> int:
     """Return points won minus lost."""
-    return np.int64(s.ram[_WON]) - np.int64(s.ram[_LOST])
+    return byte(s, _WON) - byte(s, _LOST)
 
 
 @once
@@ -87,15 +92,38 @@ def begin_game(envs: Envs, extras: Extras, rules: Rules, env: int) -> None:
 
 
 @once
-def step_in_fast_core(envs: Envs, extras: Extras, rules: Rules, inputs: Inputs, first: int, begin: int) -> int:
-    """Step the envs that begin at `first`, from the one with index `begin` among them on.
+def end_game(envs: Envs, extras: Extras, rules: Rules, env: int) -> None:
+    """Note that an env's game has ended, and begin the next one."""
+    if len(extras.final_screens):
+        extras.final_screens[env] = envs.screens[env]
+    begin_game(envs, extras, rules, env)
+    envs.ended[env] = 1
 
-    Returns how many are stepped, or the index of one that the plain core has to step; that one is as it was.
+
+@once
+def step_in_fast_core(
+    envs: Envs,
+    extras: Extras,
+    rules: Rules,
+    inputs: Inputs,
+    saved: Saved,
+    first: int,  # env of the first of the inputs
+    begin: int,  # index of the input with which to begin
+) -> int:
+    """Step envs.
+
+    Returns how many inputs there are, or the index of one that the plain core has to step; its env is as it was.
+
+    Raises
+    ------
+    IndexError
+        An action is none.
     """
     has_final, has_earlier = len(extras.final_screens) > 0, len(extras.earlier_screens) > 0
     last = rules.frame_skip - 1
     for i in range(begin, len(inputs.actions)):
-        env, action, repeat = first + i, np.int64(inputs.actions[i]), np.int64(inputs.repeats[i])
+        env, action = first + i, int(inputs.actions[i])
+        other, repeat = int(inputs.others[i]), int(inputs.repeats[i])
         envs.rewards[env], envs.ended[env] = 0, 0
         if action == STAY:
             continue
@@ -103,73 +131,63 @@ def step_in_fast_core(envs: Envs, extras: Extras, rules: Rules, inputs: Inputs, 
             raise IndexError("an action is an index into pong.ACTIONS, or STAY")
         clip(envs.words[env], envs.halves[env])
         s = envs.states[env]
-        rules.spare_states[0] = s
-        before, difficulty = points(s), s.SWCHB >> 6
+        saved.step[0], points_before, difficulty = s, points(s), s.SWCHB >> 6
         if has_earlier and last == 0:
             extras.earlier_screens[env] = envs.screens[env]
             extras.pictures[env].uniform[:] = 0
         number, again = 0, False
-        while True:
-            picture, screen, drawn = envs.pictures[env], envs.screens[env], number == last
-            if again:
-                picture, screen, drawn = rules.spare_picture[0], extras.final_screens[env], True
-            elif has_earlier and number == last - 1:
+        while True:  # with one call of `frame`, which is compiled into this function
+            picture, screen, drawn = envs.pictures[env], envs.screens[env], number == last or again
+            if has_earlier and number == last - 1 and not again:
                 picture, screen, drawn = extras.pictures[env], extras.earlier_screens[env], True
             if has_final and not again:
-                rules.spare_states[1] = s
-            set_controls(
-                s, np.int64(s.held) if number < repeat else action, np.int64(inputs.others[i]), inputs.select,
-                inputs.reset, difficulty,
-            )  # fmt: skip
+                saved.frame[0] = s
+            now = s.held if number < repeat else action
+            set_controls(s, now, other, inputs.select, inputs.reset, difficulty)
             if not frame(s, picture, screen, drawn):
-                envs.states[env] = rules.spare_states[0]
+                envs.states[env] = saved.step[0]
                 return i
             s.frames += 1
-            if is_over(s, rules.max_frames) and has_final and not again and number < last:
+            over = is_over(s, rules.max_frames)
+            if over and has_final and not again and number < last:
                 again = True  # the last screen was not drawn, but is wanted: the frame once more
-                rules.spare_picture[0].uniform[:] = 0
-                envs.states[env] = rules.spare_states[1]
-            elif number == last or is_over(s, rules.max_frames):
+                envs.states[env] = saved.frame[0]
+            elif over or number == last:
                 break
             else:
                 number += 1
         if repeat < rules.frame_skip:
             s.held = action
-        envs.rewards[env] = points(s) - before
+        envs.rewards[env] = points(s) - points_before
         if is_over(s, rules.max_frames):
-            if has_final and not again:
-                extras.final_screens[env] = envs.screens[env]
-            begin_game(envs, extras, rules, env)
-            envs.ended[env] = 1
+            end_game(envs, extras, rules, env)
     return len(inputs.actions)
 
 
 def step_in_plain_core(envs: Envs, extras: Extras, rules: Rules, inputs: Inputs, first: int, i: int) -> None:
     """Step one env: index `i` of the inputs, ``first + i`` of the arrays."""
     env, action = first + i, int(inputs.actions[i])
+    other, repeat = int(inputs.others[i]), int(inputs.repeats[i])
     clip(envs.words[env], envs.halves[env])
     s, screen = envs.states[env], _pixels(envs.screens)[env]
-    before, difficulty = points(s), int(s.SWCHB) >> 6
+    points_before, difficulty = points(s), int(s.SWCHB) >> 6
     for number in range(rules.frame_skip):
         if len(extras.earlier_screens) and number == rules.frame_skip - 1:
             extras.earlier_screens[env] = envs.screens[env]
-        held = int(s.held) if number < inputs.repeats[i] else action
-        set_controls(s, held, int(inputs.others[i]), inputs.select, inputs.reset, difficulty)
+        now = int(s.held) if number < repeat else action
+        set_controls(s, now, other, inputs.select, inputs.reset, difficulty)
         plain.frame(s, ROM, screen)
         s.frames += 1
         if is_over(s, rules.max_frames):
             break
-    if inputs.repeats[i] < rules.frame_skip:
+    if repeat < rules.frame_skip:
         s.held = action
-    envs.rewards[env] = np.int64(points(s) - before).astype(np.int8)  # a stranger's row may have 255 points
+    envs.rewards[env], envs.ended[env] = np.int64(points(s) - points_before).astype(np.int8), 0  # any byte is a score
     for pictures in (envs.pictures, extras.pictures):
         if len(pictures):
             pictures[env].uniform[:] = 0
     if is_over(s, rules.max_frames):
-        if len(extras.final_screens):
-            extras.final_screens[env] = envs.screens[env]
-        begin_game(envs, extras, rules, env)
-        envs.ended[env] = 1
+        end_game(envs, extras, rules, env)
 
 
 def _pixels(screens: Any) -> U8:

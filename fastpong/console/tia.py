@@ -11,7 +11,7 @@ import numpy as np
 from fastpong.arrays import U8
 from fastpong.console import registers as r
 from fastpong.console.registers import BLANK_CLOCKS, CLOCKS, COPIES, END, NO_COPY, REFLECTED, TOP, WIDE, WIDEST
-from fastpong.console.state import BALL, MISSILE_0, MISSILE_1, PLAYER_0, PLAYER_1, PLAYFIELD
+from fastpong.console.state import BALL, MISSILE_0, MISSILE_1, NEVER, PLAYER_0, PLAYER_1, PLAYFIELD
 from fastpong.kernels.compile.jit import once
 
 COMB = 8
@@ -25,14 +25,17 @@ FREQUENCY = 1.19e6
 
 _P0, _P1, _M0, _M1, _BL, _PF = (1 << k for k in (PLAYER_0, PLAYER_1, MISSILE_0, MISSILE_1, BALL, PLAYFIELD))
 
-_LATCHES = (
-    _M0 | _P1, _M0 | _P0, _M1 | _P0, _M1 | _P1, _P0 | _PF, _P0 | _BL, _P1 | _PF, _P1 | _BL,
-    _M0 | _PF, _M0 | _BL, _M1 | _PF, _M1 | _BL, _BL | _PF, 0, _P0 | _P1, _M0 | _M1,
+PAIRS = (
+    (MISSILE_0, PLAYER_1), (MISSILE_0, PLAYER_0), (MISSILE_1, PLAYER_0), (MISSILE_1, PLAYER_1),
+    (PLAYER_0, PLAYFIELD), (PLAYER_0, BALL), (PLAYER_1, PLAYFIELD), (PLAYER_1, BALL),
+    (MISSILE_0, PLAYFIELD), (MISSILE_0, BALL), (MISSILE_1, PLAYFIELD), (MISSILE_1, BALL),
+    (BALL, PLAYFIELD), (), (PLAYER_0, PLAYER_1), (MISSILE_0, MISSILE_1),
 )  # fmt: skip
 """The two objects that set each bit of ``collisions``: bits 7 and 6 of CXM0P, then of CXM1P, …; one bit has none."""
 
 COLLISIONS = np.array([
-    sum(1 << k for k, pair in enumerate(_LATCHES) if pair and objects & pair == pair) for objects in range(64)
+    sum(1 << bit for bit, pair in enumerate(PAIRS) if pair and all(objects >> k & 1 for k in pair))
+    for objects in range(64)
 ])  # fmt: skip
 """The bits of ``collisions`` that each set of objects at one pixel sets, int64 (64,)."""
 
@@ -94,13 +97,11 @@ def objects_at(
     x: int,  # 0 … 159
 ) -> int:
     """Return the set of objects that cover x: bit `PLAYER_0` … bit `PLAYFIELD`."""
-    graphics_0 = s.old_GRP0 if s.VDELP0 else s.GRP0
-    graphics_1 = s.old_GRP1 if s.VDELP1 else s.GRP1
+    graphics_0, graphics_1, ball = r.delayed(s)
     if s.REFP0:
         graphics_0 = REFLECTED[graphics_0]
     if s.REFP1:
         graphics_1 = REFLECTED[graphics_1]
-    ball = s.old_ENABL if s.VDELBL else s.ENABL
     objects = 0
     if graphics_0 and player_at(x, s.position[PLAYER_0], s.NUSIZ0, graphics_0, s.skip_copy[PLAYER_0]):
         objects |= _P0
@@ -215,7 +216,7 @@ def register_value(
         two_bits = s.collisions >> 2 * register & 3
         return int((two_bits & 1) << 7 | (two_bits & 2) << 5 | undriven)
     if register <= r.INPT5:
-        charged = paddle_charged(s, register - r.INPT0) if register <= r.INPT1 else True
+        charged = s.cycle > charged_after(s, register - r.INPT0) if register <= r.INPT1 else True
         return 0x80 | undriven if charged else undriven
     return undriven
 
@@ -229,16 +230,16 @@ def charging_cycles(
 
 
 @once
-def paddle_charged(
+def charged_after(
     s: Any,  # STATE
     paddle: int,  # 0 or 1: at INPT0 or INPT1
-) -> bool:
-    """Return whether a paddle's capacitor is full, or no paddle is plugged in.
+) -> int:
+    """Return the cycle after which a paddle's capacitor is full: `NEVER`, or −`NEVER` if no paddle is plugged in.
 
     One that was full before the frame began counts as empty: ALE compares unsigned numbers, it seems.
     """
     ohms = s.resistance[paddle]
     if ohms == 0:
-        return True
+        return -NEVER
     full = s.dump_cycle + charging_cycles(ohms)
-    return bool(not s.dumped and 0 <= full < s.cycle)
+    return int(full) if full >= 0 and not s.dumped else NEVER

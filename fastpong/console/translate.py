@@ -5,8 +5,8 @@ operand with a known address is a load or a store. The TIA is called, and so are
 piece of the code.
 
 What is rare is not translated: a timer that has run out, decimal mode, memory that only other cartridges have, a jump
-to where none leads in play. There the function is left with its state unfinished, and the plain core takes the step from
-its begin. So a gap costs time, and never exactness. Twin: `fastpong.console.cpu`.
+to where none leads in play. There the function is left with its state unfinished, and the plain core takes the step
+from its begin. So a gap costs time, and never exactness. Twin: `fastpong.console.cpu`.
 """
 
 from collections.abc import Mapping
@@ -17,10 +17,12 @@ from numba.extending import intrinsic
 
 from fastpong.arrays import U8
 from fastpong.console import opcodes as o
-from fastpong.console.disassemble import INTERRUPT_VECTOR, Instruction, reachable, word_at
+from fastpong.console.cartridge import CARTRIDGE
+from fastpong.console.disassemble import Instruction, reachable, word_at
 from fastpong.console.memory import Calls, Memory
+from fastpong.console.riot import PORTS, RIOT
 from fastpong.console.shortcuts import SHORTCUTS
-from fastpong.console.variables import INT64
+from fastpong.kernels.compile.simd import INT64
 
 LONGEST_FRAME = 21_000
 """Cycles after which the code is left; a frame of Pong has 19,912. So no loop runs forever, whatever the state is."""
@@ -42,7 +44,7 @@ class Hook(NamedTuple):
 
 
 class _Translator(Memory):
-    """Builds the function from its `entries`; `indirect` are the targets of JMP (…)."""
+    """Builds the function of a cartridge, see `translated`."""
 
     def __init__(
         self, context: Any, builder: Any, signature: Any, arguments: Any, rom: U8, entries: tuple[int, ...],
@@ -130,9 +132,9 @@ class _Translator(Memory):
         """Go on somewhere else."""
         b, (name, mode, operand, after) = self.builder, instruction[:4]
         if name == "JMP" and mode == o.INDIRECT:
-            assert operand & 0x1280 == 0x80 and operand & 0xFF != 0xFF, "a pointer outside of the RAM is not translated"
-            pointer = b.or_(self.load_ram(INT64(operand)), b.shl(self.load_ram(INT64(operand + 1)), INT64(8)))
-            self.jump_to(pointer, self.indirect)
+            in_ram = operand & (CARTRIDGE | PORTS | RIOT) == RIOT and operand & 0xFF != 0xFF
+            assert in_ram, "a pointer outside of the RAM is not translated"
+            self.jump_to(self.load_word(operand), self.indirect)
         elif name == "JMP":
             self.go_to(operand, address)
         elif name in ("JSR", "BRK"):
@@ -142,7 +144,7 @@ class _Translator(Memory):
             if name == "BRK":
                 self.push(self.status())
                 self.set("I", 1)
-            self.go_to(operand if name == "JSR" else word_at(self.rom, INTERRUPT_VECTOR), address)
+            self.go_to(operand if name == "JSR" else word_at(self.rom, o.BREAK_VECTOR), address)
         else:
             if name == "RTI":
                 self.set_status(self.pull())
@@ -235,9 +237,10 @@ class _Translator(Memory):
 def translated(
     rom: U8, entries: tuple[int, ...], indirect: tuple[int, ...], hooks: Mapping[int, Hook], calls: Calls
 ) -> Any:
-    """Return an intrinsic of Numba (state, picture, screen) that runs the cartridge from the state's PC, an entry.
+    """Return an intrinsic of Numba (state, picture, screen) that runs the cartridge `rom` from the state's PC.
 
-    It ends when the frame does, or earlier; then ``frame_over`` is 0, and nothing of the state is of any use.
+    That is one of `entries`; `indirect` are the targets of JMP (…). It ends when the frame does, or earlier; then
+    ``frame_over`` is 0, or ``cycle`` at least `LONGEST_FRAME`, and nothing of the state is of any use.
     """
 
     @intrinsic

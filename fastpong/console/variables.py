@@ -7,10 +7,11 @@ from numba import types
 from numba.core import cgutils
 
 from fastpong.console.state import RAM_BYTES, STATE
+from fastpong.kernels.compile.simd import INT64
 
-INT64, INT8 = ir.IntType(64), ir.IntType(8)
+INT8 = ir.IntType(8)
 
-NAMES = ("A", "X", "Y", "S", "N", "V", "D", "I", "C", "PC", "cycle")
+_NAMES = ("A", "X", "Y", "S", "N", "V", "D", "I", "C", "PC", "cycle")
 """Fields of the state that are variables. The flag Z is one as well: ``result``, a number that is 0 if it is set."""
 
 _FLAGS = (("N", 7), ("V", 6), ("D", 3), ("I", 2), ("C", 0))
@@ -22,13 +23,14 @@ _cgutils: Any = cgutils  # not typed
 class Variables:
     """Loads, stores and arithmetic for the code that `translate` builds; every value is an int64 of LLVM.
 
-    `signature` and `arguments` are those of the function: a state, a picture and a screen, see `fastpong.console.fast`.
+    `context` is Numba's, `builder` LLVM's. `signature` and `arguments` are those of the function that is built: state,
+    picture and screen, see `fastpong.console.fast`.
     """
 
     def __init__(self, context: Any, builder: Any, signature: Any, arguments: Any):
         self.context, self.builder, self._types, self._arguments = context, builder, signature.args, arguments
         self._state = builder.bitcast(arguments[0], INT8.as_pointer())
-        self._places = {name: _cgutils.alloca_once(builder, INT64, name=name) for name in (*NAMES, "result")}
+        self._places = {name: _cgutils.alloca_once(builder, INT64, name=name) for name in (*_NAMES, "result")}
 
     def get(self, name: str) -> Any:
         """Return a variable."""
@@ -77,13 +79,13 @@ class Variables:
 
     def load_all(self) -> None:
         """Read the variables from the state."""
-        for name in NAMES:
+        for name in _NAMES:
             self.set(name, self.load(name))
         self.set("result", self.builder.xor(self.load("Z"), INT64(1)))
 
     def save_all(self) -> None:
         """Write the variables into the state."""
-        for name in NAMES:
+        for name in _NAMES:
             self.save(name, self.get(name))
         self.save("Z", self._zero_flag())
 
@@ -104,6 +106,11 @@ class Variables:
     def load_ram(self, address: Any) -> Any:
         """Return a byte of the RAM, which has 128 of them at every address."""
         return self.builder.zext(self.builder.load(self._ram(address)), INT64)
+
+    def load_word(self, address: int) -> Any:
+        """Return the address that two bytes of the RAM are, the lower one first."""
+        low, high = self.load_ram(INT64(address)), self.load_ram(INT64(address + 1))
+        return self.builder.or_(low, self.builder.shl(high, INT64(8)))
 
     def save_ram(self, address: Any, value: Any) -> None:
         """Write a byte of the RAM."""

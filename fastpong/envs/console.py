@@ -16,9 +16,9 @@ class Console:
     state_bytes: ClassVar[int] = STATE_BYTES["console"]
 
     def __init__(self, arrays: Arrays, frame_skip: int):
-        extras = {name: arrays[name] for name in EXTRAS if name in arrays}
-        shared = {name: arrays[name] for name in ("rows", "screens", "rewards", "ended")}
-        self._games = Games(**shared, **extras, frame_skip=frame_skip)
+        rows, screens, rewards, ended = (arrays[name] for name in ("rows", "screens", "rewards", "ended"))
+        final, earlier = (arrays.get(name) for name in EXTRAS)
+        self._games = Games(rows, screens, rewards, ended, final, earlier, frame_skip)
 
     def reset(self, envs: range) -> None:
         """See `Engine`."""

@@ -74,8 +74,9 @@ def _difference(frames: int) -> str:
     rng, actions, left = np.random.default_rng(0), np.zeros(1, np.uint8), 0
     for step in range(frames // FRAME_SKIP):
         if left == 0:
-            actions[0], left = rng.integers(len(ACTIONS)), rng.integers(1, _HELD)
-        left, repeats = left - 1, rng.integers(0, FRAME_SKIP, 1).astype(np.uint8)
+            actions[0], left = rng.integers(len(ACTIONS)), int(rng.integers(1, _HELD))
+        left -= 1
+        repeats = rng.integers(0, FRAME_SKIP, 1).astype(np.uint8)
         for engine in engines:
             engine.step(range(1), actions, repeats)
         ram: list[U8] = [engine.ram(0) for engine in engines]

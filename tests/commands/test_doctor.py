@@ -10,6 +10,7 @@ def test_this_machine_is_fit() -> None:
     facts = doctor.examine(Serial())
     assert facts["problems"] == []
     assert facts["numba"] == version("numba") and facts["ROM"] == "Pong starts"
+    assert facts["console"] == "as ale-py over 2,000 frames"
     text = doctor.table(facts)
     assert text.splitlines()[-1] == "no problem found"
     assert all(name in text for name in (*doctor.BASE, *doctor.EXTRAS))

@@ -13,7 +13,7 @@ from fastpong.console.games import Games, first_state
 from fastpong.console.state import FIELDS, RAM_BYTES, STATE_BYTES, records
 from fastpong.console.step import Inputs, step_in_fast_core, step_in_plain_core
 from fastpong.kernels.compile.cache import cache_folder
-from fastpong.pong import SCREEN
+from fastpong.pong import MAX_FRAMES, SCREEN
 
 ACTIONS, STAY, NOOP = 6, 255, 2
 
@@ -21,18 +21,23 @@ ACTIONS, STAY, NOOP = 6, 255, 2
 class Arrays:
     """Arrays of some games, and the games."""
 
-    def __init__(self, count: int, frame_skip: int = 1, extras: bool = False, **rules: Any):
+    def __init__(self, count: int, frame_skip: int = 1, extras: bool = False, max_frames: int = MAX_FRAMES):
         self.rows, self.screens = np.zeros((count, STATE_BYTES), np.uint8), np.zeros((count, *SCREEN), np.uint8)
         self.rewards, self.ended = np.zeros(count, np.int8), np.zeros(count, np.int8)
-        names = ("final_screens", "earlier_screens") if extras else ()
-        self.extras = {name: np.zeros_like(self.screens) for name in names}
+        self.final, self.earlier = (np.zeros_like(self.screens) if extras else None for _ in range(2))
         self.games = Games(
-            self.rows, self.screens, self.rewards, self.ended, **self.extras, frame_skip=frame_skip, **rules
+            self.rows, self.screens, self.rewards, self.ended, self.final, self.earlier, frame_skip, max_frames
         )
         self.games.reset(range(count))
 
     def all(self) -> list[Any]:
-        return [self.rows, self.screens, self.rewards, self.ended, *self.extras.values()]
+        arrays = self.rows, self.screens, self.rewards, self.ended, self.final, self.earlier
+        return [array for array in arrays if array is not None]
+
+    def step_in_fast_core(self, inputs: Inputs, begin: int = 0) -> int:
+        """Take a step up to what the fast core refuses; return its index."""
+        games = self.games
+        return step_in_fast_core(games._envs, games._extras, games._rules, inputs, games._saved, 0, begin)
 
     def step_in_plain_core(self, actions: U8, repeats: U8, others: U8) -> None:
         """Take a step with the twin."""
@@ -62,8 +67,7 @@ def held(rng: np.random.Generator, count: int) -> Any:
 def test_both_cores_play_the_same_games(frame_skip: int, extras: bool) -> None:
     """With both paddles, into the next game; games are cut short, in the middle of a step as well."""
     count, rng = 3, np.random.default_rng(frame_skip)
-    rules = {"frame_skip": frame_skip, "extras": extras, "max_frames": 301}
-    fast, plain = Arrays(count, **rules), Arrays(count, **rules)
+    fast, plain = (Arrays(count, frame_skip, extras, max_frames=301) for _ in range(2))
     ends = 0
     for actions, others, _ in zip(held(rng, count), held(rng, count), range(640 // frame_skip), strict=False):
         repeats = rng.integers(0, frame_skip + 1, count).astype(np.uint8)
@@ -127,10 +131,10 @@ def test_states_that_play_never_reaches() -> None:
             arrays.screens[0] = played.screens[0]
             arrays.games.restore()
         for _ in range(frames):
-            inputs, games = Inputs(rng.integers(0, ACTIONS, 1).astype(np.uint8), noop, none, 0, 0), fast.games
+            inputs = Inputs(rng.integers(0, ACTIONS, 1).astype(np.uint8), noop, none, 0, 0)
             plain.step_in_plain_core(inputs.actions, none, noop)
             before = fast.rows.copy()
-            if step_in_fast_core(games._envs, games._extras, games._rules, inputs, 0, 0) == 0:
+            if fast.step_in_fast_core(inputs) == 0:
                 refused += 1
                 clipped = records(before)
                 for field in FIELDS:
@@ -186,9 +190,9 @@ def strangers() -> None:
         states = records(arrays.rows)
         states["PC"][third : 2 * third] = 0xF0CE
         inputs = Inputs(rng.integers(0, ACTIONS, count).astype(np.uint8), others, repeats, 0, 0)
-        games, begin = arrays.games, 0
+        begin = 0
         while begin < count:
-            reached = step_in_fast_core(games._envs, games._extras, games._rules, inputs, 0, begin)
+            reached = arrays.step_in_fast_core(inputs, begin)
             taken += reached - begin
             begin = reached + 1
     print(taken)

@@ -84,7 +84,9 @@ def scatter(s: Any, rng: np.random.Generator) -> None:
     s.mirrored, s.comb = rng.integers(2), rng.integers(2)
     s.COLUP0, s.COLUP1, s.COLUPF, s.COLUBK = 2 * rng.integers(0, 128, 4)
     s.resistance = rng.integers(27_450, 790_197, 2) * (rng.random() > 0.1)
-    s.dumped, s.dump_cycle = rng.random() < 0.1, rng.choice([int(s.dump_cycle), rng.integers(-20_000, 9_000)])
+    s.dumped = rng.random() < 0.1
+    if rng.random() < 0.5:
+        s.dump_cycle = rng.integers(-20_000, 9_000)
 
 
 def test_court(played: tuple[Any, Any]) -> None:
@@ -97,7 +99,8 @@ def test_court(played: tuple[Any, Any]) -> None:
             own = np.random.default_rng((3, trial))
             scatter(s, own)
             s.ram[0x32:0x37] = own.integers(0, 256, 5)
-            s.ram[0x25:0x29] = own.choice([0xF0, 0xF8, 0xFC, 0xE0, 0xF2, 0xFF, 0xFE, 0x00, 0x80, own.integers(256)], 4)
+            masks = np.array([0xF0, 0xF8, 0xFC, 0xE0, 0xF2, 0xFF, 0xFE, 0x00, 0x80, own.integers(256)])
+            s.ram[0x25:0x29] = own.choice(masks, 4)
             s.ram[0x00] = own.integers(2)
             if own.random() < 0.5:
                 s.ram[[0x1B, 0x1D, 0x1F]], s.ram[[0x1C, 0x1E, 0x20]] = own.integers(0, 228, 3), 0xF7

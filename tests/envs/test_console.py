@@ -28,9 +28,7 @@ class Sides:
 
     def __init__(self, envs: int, frame_skip: int = FRAME_SKIP):
         self.arrays = [zeros(array_layout(envs, name, EXTRAS)) for name in (Ale.name, Console.name)]
-        self.engines: list[Engine] = [
-            kind(arrays, frame_skip) for kind, arrays in zip((Ale, Console), self.arrays, strict=True)
-        ]
+        self.engines: list[Engine] = [Ale(self.arrays[0], frame_skip), Console(self.arrays[1], frame_skip)]
         self.envs = range(envs)
         for engine in self.engines:
             engine.reset(self.envs)
@@ -118,7 +116,8 @@ def test_the_limit_of_frames(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ale, "MAX_FRAMES", limit)
     sides = Sides(1)
     arrays = sides.arrays[1]
-    games = Games(**{name: arrays[name] for name in ("rows", "screens", "rewards", "ended", *EXTRAS)}, max_frames=limit)
+    given: Any = {name: arrays[name] for name in ("rows", "screens", "rewards", "ended", *EXTRAS)}
+    games = Games(**given, max_frames=limit)
     monkeypatch.setattr(sides.engines[1], "_games", games)
     ends = [int(sides.step(np.zeros(1), np.zeros(1))["ended"][0]) for _ in range(320)]
     assert np.flatnonzero(ends).tolist() == [limit // FRAME_SKIP, 2 * (limit // FRAME_SKIP) + 1]

@@ -33,10 +33,8 @@ def test_all_arrays_of_the_checkpoint_are_equal(preset: str, tmp_path: Path) -> 
         arrays, about = load(folder.checkpoints()[0])
         assert about["engine"] == engine
         states.append(arrays)
-        kept = [
-            {key: value for key, value in line.items() if key not in TIMES} for line in read_metrics(folder.metrics)
-        ]
-        lines.append(kept)
+        told = read_metrics(folder.metrics)
+        lines.append([{key: value for key, value in line.items() if key not in TIMES} for line in told])
     assert states[0].keys() == states[1].keys()
     for name, array in states[0].items():
         if name != "envs.rows":
