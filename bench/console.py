@@ -10,7 +10,8 @@ of one env, of the core and by the clock; "times" is how many times as fast as a
 and range of the ratios within a round.
 
 Then, from a build of the console that reads the processor's counter between its parts, while it plays: ns of each part
-of a frame. To compile it takes half a minute. *Logic* is the translated code without what stands in for its loops.
+of a frame, by the clock. To compile it takes half a minute. *Logic* is the translated code without what stands in for
+its loops. What takes a few ns is done beside other things: 0 is read for it.
 """
 
 import itertools

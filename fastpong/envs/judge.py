@@ -36,7 +36,7 @@ def usable(engine: str) -> str:
 
     Raises `UsageError` for an unknown one.
     """
-    if check_engine(engine) == "ale" or _verdict().exists():
+    if check_engine(engine) == "ale" or is_judged():
         return engine
     fault = fault_of_console()
     if not fault:
@@ -46,6 +46,11 @@ def usable(engine: str) -> str:
         return engine
     warnings.warn(f"{fault}: ale-py steps the games, as with --engine ale", EngineWarning, stacklevel=3)
     return "ale"
+
+
+def is_judged() -> bool:
+    """Whether the console was found equal to this ale-py, as it is compiled here."""
+    return _verdict().exists()
 
 
 def fault_of_console(frames: int = FRAMES) -> str:
@@ -91,3 +96,7 @@ def _verdict() -> Path:
     versions = [importlib.metadata.version(name) for name in ("ale-py", "numba", "llvmlite")]
     key = hashlib.sha256(repr([*versions, processor()]).encode()).hexdigest()[:12]
     return Path(cache_folder("console")) / f"equals-ale-{key}"
+
+
+if __name__ == "__main__":
+    usable("console")  # in a subprocess, so that its caller compiles something else meanwhile

@@ -14,6 +14,7 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from fastpong.config import Config
+from fastpong.envs.judge import is_judged
 from fastpong.kernels.compile.cache import remove_old_folders
 from fastpong.kernels.compile.jit import is_cached
 from fastpong.kernels.preprocess import Observation, as_words
@@ -25,7 +26,7 @@ from fastpong.pong import SCREEN
 from fastpong.rollout.episode_stats import EpisodeStats
 
 COMPILE_SECONDS = 120.0
-"""How long the first update waits for the subprocess that compiles its kernels."""
+"""How long a subprocess that compiles is waited for."""
 
 _LEFT: list[subprocess.Popen[bytes]] = []  # of runs that have ended: Python warns if one is forgotten
 
@@ -54,48 +55,61 @@ def load_learning(config: Config, ranks: int = 1, late: bool = True) -> None:
 
 
 class Compiling:
-    """The kernels of a run of so many ranks: compiled, or loaded from the cache.
+    """What a run of so many ranks needs compiled: compiled, or loaded from the cache.
 
-    With an empty cache a subprocess begins at once to compile those that learn, if there is a core for it.
+    With an empty cache subprocesses begin at once with the kernels that learn and with the console, if there is a core
+    for them, while this process compiles the kernels that act.
     """
 
-    def __init__(self, config: Config, ranks: int = 1):
+    def __init__(self, config: Config, ranks: int = 1, engine: str = "ale"):
         remove_old_folders()
         self._config, self._ranks = config, ranks
         self._cached = all(is_cached(kernel) for kernel in LEARNERS[config.algorithm].SLOW_KERNELS)
-        alone = self._cached or ranks > 1 or usable_cores() < 2
-        self._subprocess = None if alone else _compile_apart(config)
+        alone = ranks > 1 or usable_cores() < 2
+        learning = ["fastpong.training.kernels", json.dumps(asdict(config))]
+        self._learning = None if alone or self._cached else _start(learning)
+        self._judging = None if alone or engine == "ale" or is_judged() else _start(["fastpong.envs.judge"])
 
     @property
     def apart(self) -> bool:
-        """Whether a subprocess compiles."""
-        return self._subprocess is not None
+        """Whether a subprocess compiles the kernels that learn."""
+        return self._learning is not None
 
     def load(self) -> None:
-        """Load the kernels that act, and those that learn if they have to be compiled and no subprocess does it."""
+        """Load the kernels that act, and those that learn if they have to be compiled and no subprocess does it.
+
+        Then the console is compiled as well, or else its first user does it.
+        """
         load_acting(self._config)
         if not self.apart and (self._ranks > 1 or not self._cached):
             load_learning(self._config, self._ranks)
+        _wait(self._judging)
 
     def wait(self) -> None:
         """Wait until the first batch can be learned from: if the subprocess has failed, this process compiles."""
-        if self._subprocess and self._subprocess.stdout and not self._subprocess.stdout.closed:
-            select.select([self._subprocess.stdout], [], [], COMPILE_SECONDS)
-            self._subprocess.stdout.close()
+        _wait(self._learning)
 
     def close(self) -> None:
-        """Wait for nothing: the subprocess fills the cache and ends by itself."""
-        if self._subprocess and self._subprocess.stdout:
-            self._subprocess.stdout.close()
-            _LEFT[:] = [one for one in [*_LEFT, self._subprocess] if one.poll() is None]
+        """Wait for nothing: subprocesses fill the cache and end by themselves."""
+        for one in (self._learning, self._judging):
+            if one and one.stdout:
+                one.stdout.close()
+                _LEFT.append(one)
+        _LEFT[:] = [one for one in _LEFT if one.poll() is None]
 
 
-def _compile_apart(config: Config) -> "subprocess.Popen[bytes]":
-    """Start the subprocess: it writes a line as soon as the first batch can be learned from, and goes on."""
-    command = [sys.executable, "-m", "fastpong.training.kernels", json.dumps(asdict(config))]
+def _start(module: list[str]) -> "subprocess.Popen[bytes]":
+    """Start a subprocess that compiles: it writes a line, or ends, as soon as others can go on."""
     nowhere = subprocess.DEVNULL
+    command = [sys.executable, "-m", *module]
     # In a session of its own, ctrl-C does not end it: its work would have to be done again.
     return subprocess.Popen(command, stdin=nowhere, stdout=subprocess.PIPE, stderr=nowhere, start_new_session=True)
+
+
+def _wait(one: "subprocess.Popen[bytes] | None") -> None:
+    if one and one.stdout and not one.stdout.closed:
+        select.select([one.stdout], [], [], COMPILE_SECONDS)
+        one.stdout.close()
 
 
 def _spare(config: Config) -> Config:

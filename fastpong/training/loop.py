@@ -76,7 +76,7 @@ def train(
     is_root = comm.rank == 0
     with (
         Interrupts() as interrupts,
-        closing(_begin_compiling(config, comm, progress)) as compiling,
+        closing(_compiled(config, comm, engine, progress)) as compiling,
         _sampler(config, comm, workers, cluster, engine, progress) as sampler,
         closing(Trainer(config, sampler, comm, compiling)) as trainer,
         run.lock() if is_root else nullcontext(),
@@ -92,7 +92,6 @@ def train(
         most = limits.steps or math.inf
         ended = reason = _why_stop(trainer.reached_target(), trainer.stats.steps >= most) if resume else None
         if not ended:
-            _load_kernels(compiling, comm, progress)
             progress.note(_division(config.num_envs, comm, workers, cluster))
 
         log.begin()
@@ -233,22 +232,18 @@ class _Log:
         run.add_candidate(trainer.stats.steps, weights, about)
 
 
-def _begin_compiling(config: Config, comm: Communicator, progress: Progress) -> Compiling:
-    """Compile in a subprocess, while this process compiles the console, which is the first to be needed."""
+def _compiled(config: Config, comm: Communicator, engine: str, progress: Progress) -> Compiling:
+    """Load what acts and the console, on rank 0 first: it fills the cache, which is safe, but slow, to fill twice."""
     progress.note("loading the console and the kernels (compiling them takes half a minute, once)")
-    compiling = Compiling(config, comm.size)
-    if compiling.apart:
-        progress.note("a subprocess compiles the kernels that learn: the first update waits for it")
-    return compiling
-
-
-def _load_kernels(compiling: Compiling, comm: Communicator, progress: Progress) -> None:
-    """Load the kernels on rank 0 first: it fills the cache, which is safe, but slow, to fill twice."""
     if comm.rank:
         comm.barrier()
+    compiling = Compiling(config, comm.size, engine)
+    if compiling.apart:
+        progress.note("a subprocess compiles the kernels that learn: the first update waits for it")
     compiling.load()
     if not comm.rank:
         comm.barrier()
+    return compiling
 
 
 @contextmanager
