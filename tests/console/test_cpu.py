@@ -120,20 +120,17 @@ def test_flags_after_decimal_addition_follow_from_the_decimal_result() -> None:
 
 def test_cycles_of_branches_and_indexed_reads() -> None:
     (s, _), rom = console(), np.zeros(2048, np.uint8)
-    cycles = []
-    for program in (
-        (0xD0, 0x10),
-        (0xF0, 0x10),
-        (0xD0, 0x80),
-        (0xBD, 0x01, 0x10),
-        (0xBD, 0xFF, 0x10),
-        (0x9D, 0xFF, 0x10),
+    for program, cycles in (
+        ((0xD0, 0x10), 3),  # taken
+        ((0xF0, 0x10), 2),  # not taken
+        ((0xD0, 0x80), 4),  # to another page
+        ((0xBD, 0x01, 0x10), 4),  # read
+        ((0xBD, 0xFF, 0x10), 5),  # read in another page
+        ((0x9D, 0xFF, 0x10), 5),  # a write takes that cycle always
     ):
         s.cycle, s.Z, s.X = 0, 0, 1
         run(s, rom, *program)
-        cycles.append(int(s.cycle))
-    # taken; not taken; to another page; read; read in another page; a write takes that cycle always
-    assert cycles == [3, 2, 4, 4, 5, 5]
+        assert s.cycle == cycles
 
 
 def test_an_undefined_instruction_ends_the_frame() -> None:

@@ -18,12 +18,18 @@ from fastpong.console.drawing import as_screens
 from fastpong.console.fast_tia import begin_picture, catch_up
 from fastpong.console.masks import PICTURE
 from fastpong.console.plain import frame
-from fastpong.console.registers import CLOCKS, begin_frame
+from fastpong.console.registers import CLOCKS, TOP, begin_frame
 from fastpong.console.state import STATE, STATE_BYTES, records
 from fastpong.kernels.compile.jit import once
 from fastpong.pong import SCREEN
 
 TRIALS = 400
+
+# Where in RAM the program keeps what it draws.
+PADDLE, MASKS, TOPS, PLAYFIELD = 0x00, slice(0x25, 0x29), slice(0x32, 0x37), np.arange(0x1B, 0x21, 2)
+DIGITS, SHOWN = np.arange(0x45, 0x4D, 2), 0x10
+PAGE = 0xF7
+"""The upper byte of addresses of graphics."""
 
 
 @once
@@ -98,18 +104,17 @@ def test_court(played: tuple[Any, Any]) -> None:
         for s in (twins.plain, twins.fast):
             own = np.random.default_rng((3, trial))
             scatter(s, own)
-            s.ram[0x32:0x37] = own.integers(0, 256, 5)
+            s.ram[TOPS] = own.integers(0, 256, 5)
             masks = np.array([0xF0, 0xF8, 0xFC, 0xE0, 0xF2, 0xFF, 0xFE, 0x00, 0x80, own.integers(256)])
-            s.ram[0x25:0x29] = own.choice(masks, 4)
-            s.ram[0x00] = own.integers(2)
+            s.ram[MASKS], s.ram[PADDLE] = own.choice(masks, 4), own.integers(2)
             if own.random() < 0.5:
-                s.ram[[0x1B, 0x1D, 0x1F]], s.ram[[0x1C, 0x1E, 0x20]] = own.integers(0, 228, 3), 0xF7
+                s.ram[PLAYFIELD], s.ram[PLAYFIELD + 1] = own.integers(0, 228, 3), PAGE
         begin_picture(twins.fast, twins.picture, 1)
         if not court.draw_court(twins.fast, twins.picture, twins.screen):
             continue
         taken += 1
         run_to(twins.plain, twins.screens[0], court.EXIT)
-        twins.check(slice(57 - 34, 239 - 34))
+        twins.check(slice(57 - TOP, 239 - TOP))
     assert taken > TRIALS // 2
 
 
@@ -123,7 +128,7 @@ def test_score(played: tuple[Any, Any]) -> None:
         twins = Twins(row, screen)
         digits, colours, shown = rng.integers(0, 0xFC, 4), 2 * rng.integers(0, 128, 4), rng.choice([0, 0xFF, 0x0F])
         for s in (twins.plain, twins.fast):
-            s.ram[[0x45, 0x47, 0x49, 0x4B]], s.ram[0x10] = digits, shown
+            s.ram[DIGITS], s.ram[SHOWN] = digits, shown
             s.COLUP0, s.COLUP1, s.COLUPF, s.COLUBK = colours
         begin_picture(twins.fast, twins.picture, 1)
         assert score.draw_score(twins.fast, twins.picture, twins.screen)
@@ -148,7 +153,7 @@ def test_blank_lines(played: tuple[Any, Any]) -> None:
         begin_picture(twins.fast, twins.picture, 1)
         assert score.draw_blank_lines(twins.fast, twins.picture, twins.screen)
         run_to(twins.plain, twins.screens[0], score.BLANK_EXIT)
-        twins.check(slice(0, (3 * int(twins.plain.cycle) - int(twins.plain.frame_start)) // CLOCKS - 34))
+        twins.check(slice(0, (3 * int(twins.plain.cycle) - int(twins.plain.frame_start)) // CLOCKS - TOP))
 
 
 @pytest.mark.parametrize(

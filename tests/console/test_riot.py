@@ -21,13 +21,8 @@ def test_timer(choice: int, interval: int) -> None:
 
     s.cycle = 100
     bus.poke(s, screen, TIM1T + choice, 3)
-    assert [value(101 + cycle) for cycle in (0, interval - 1, interval, 2 * interval, 3 * interval - 1)] == [
-        2,
-        2,
-        1,
-        0,
-        0,
-    ]
+    cycles = 0, interval - 1, interval, 2 * interval, 3 * interval - 1
+    assert [value(101 + cycle) for cycle in cycles] == [2, 2, 1, 0, 0]
     assert value(101 + 3 * interval) == 255
     bus.poke(s, screen, TIM1T + choice, 200)
     assert value(s.cycle + 1) == 199

@@ -196,8 +196,10 @@ def test_collisions() -> None:
         "P0": (r.GRP0, 0xFF), "P1": (r.GRP1, 0xFF), "M0": (r.ENAM0, 2), "M1": (r.ENAM1, 2), "BL": (r.ENABL, 2),
         "PF": (r.PF0, 0x10),
     }  # fmt: skip
-    latches = ("M0 P1", "M0 P0"), ("M1 P0", "M1 P1"), ("P0 PF", "P0 BL"), ("P1 PF", "P1 BL"), ("M0 PF", "M0 BL"), (
-        "M1 PF", "M1 BL"), ("BL PF", ""), ("P0 P1", "M0 M1")  # fmt: skip
+    latches = (
+        ("M0 P1", "M0 P0"), ("M1 P0", "M1 P1"), ("P0 PF", "P0 BL"), ("P1 PF", "P1 BL"), ("M0 PF", "M0 BL"),
+        ("M1 PF", "M1 BL"), ("BL PF", ""), ("P0 P1", "M0 M1"),
+    )  # fmt: skip
     seen = []
     for register, pairs in enumerate(latches):
         for bit, pair in zip((0x80, 0x40), pairs, strict=True):

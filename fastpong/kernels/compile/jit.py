@@ -64,8 +64,8 @@ def once(function: F) -> F:
     """Compile with strict IEEE arithmetic, in one version: an integer among the arguments is an int64 in the function.
 
     Numba would compile a version for each type, and for each constant, which LLVM finds anyway where it inlines the
-    function. The console has many small functions, and compiles in half of the time that it takes with `kernel`. A
-    uint64 stays what it is: mixed with an int64 it becomes a float64. Without the compiler, an integer is an `int`.
+    function. The console has many small functions, and would take half as long again to compile with `kernel`. A uint64
+    stays what it is: mixed with an int64 it becomes a float64. Without the compiler, an integer is an `int`.
     """
     compiled: Any = _compiled(function, False)
     template = getattr(compiled, "get_call_template", None)
