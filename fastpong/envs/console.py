@@ -3,10 +3,8 @@
 from typing import ClassVar
 
 from fastpong.arrays import U8, Arrays
-from fastpong.console.games import Games, first_state
+from fastpong.console.games import Games
 from fastpong.envs.engine import EXTRAS, STATE_BYTES
-
-first_state()  # so that the fork server loads the compiled core, once for all of its children
 
 
 class Console:

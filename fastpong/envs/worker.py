@@ -39,7 +39,9 @@ def start_method(engine: str = "ale") -> Iterator[str]:
     Subprocesses do not run the main module again, as multiprocessing would: they need nothing of it, so that a script
     works without a guard, and so does what has no file.
     """
-    multiprocessing.set_forkserver_preload(["fastpong.envs.worker", f"fastpong.envs.{engine}"])
+    multiprocessing.set_forkserver_preload(
+        ["fastpong.envs.worker", f"fastpong.envs.{'ale' if engine == 'ale' else 'preload'}"]
+    )
     make_temporary_folder()
     main, sys.modules["__main__"] = sys.modules["__main__"], types.ModuleType("__main__")
     before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
