@@ -7,8 +7,8 @@ import sys
 
 def test_a_run_that_is_killed_again_and_again_has_the_bits_of_one_that_is_not() -> None:
     """A random process of it, in each of three rounds; with exploring starts and the critic."""
-    command = [sys.executable, "-m", "bench.faults", "crash", "--rounds", "3", "--longest", "5"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    command = [sys.executable, "-m", "bench.faults", "crash", "--rounds", "3", "--longest", "12"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result["from a checkpoint"] >= 1, "nothing was resumed: to be equal shows nothing then"
