@@ -3,10 +3,11 @@
     python -m bench.faults crash --rounds 200 [--ranks 2 --longest 8]
     python -m bench.faults soak --minutes 30
 
-`crash` starts a run, kills a random one of its processes after 0.2 to `--longest` seconds (-9), then all that is left,
-resumes it, and so on. `soak` lets it run, with a fault every `--every` seconds: an env subprocess killed, or stopped,
-or stopped and continued; a disk on which nothing can be written for some seconds; the newest checkpoint damaged; all
-killed, or told to end, and resumed; nobody reading its output any more. The critic and exploring starts are active.
+`crash` starts a run, kills a random one of its processes after `--shortest` (0.2) to `--longest` seconds (-9), then all
+that is left, resumes it, and so on. `soak` lets it run, with a fault every `--every` seconds: an env subprocess killed,
+or stopped, or stopped and continued; a disk on which nothing can be written for some seconds; the newest checkpoint
+damaged; all killed, or told to end, and resumed; nobody reading its output any more. The critic and exploring starts
+are active.
 Prints how often what was done, how often the run was resumed, and whether all arrays are equal; `soak` also what the
 run takes of the machine in its first and its last third. Exit code 1 if anything is left or differs.
 """
@@ -116,13 +117,13 @@ def same(a: Any, b: Any) -> bool:
     return a is not None and b is not None and a.dtype == b.dtype and bool(np.array_equal(a, b, equal_nan=True))
 
 
-def crash(folder: Path, rounds: int, ranks: int, longest: float, rng: random.Random) -> dict[str, Any]:
+def crash(folder: Path, rounds: int, ranks: int, shortest: float, longest: float, rng: random.Random) -> dict[str, Any]:
     """Kill and resume a run so often; tell how often it went on from a checkpoint."""
     run, killed, resumed = Run(folder / "crashed", ranks), Counter[str](), 0
     for _ in range(rounds):
         resumed += run.steps() > 0
         run.start()
-        time.sleep(rng.uniform(0.2, longest))
+        time.sleep(rng.uniform(shortest, longest))
         victims = run.processes()
         victim = rng.choice(victims)  # may have ended by now
         killed["the main process" if victim.pid == run.process.pid else "another one"] += 1
@@ -231,6 +232,7 @@ def main() -> None:
     options.add_argument("what", choices=("crash", "soak"))
     options.add_argument("--rounds", type=int, default=200)
     options.add_argument("--ranks", type=int, default=1)
+    options.add_argument("--shortest", type=float, default=0.2)
     options.add_argument("--longest", type=float, default=3.0)
     options.add_argument("--minutes", type=float, default=30.0)
     options.add_argument("--every", type=float, default=20.0)
@@ -239,7 +241,8 @@ def main() -> None:
     rng = random.Random(arguments.seed)
     with tempfile.TemporaryDirectory() as folder:
         if arguments.what == "crash":
-            result = crash(Path(folder), arguments.rounds, arguments.ranks, arguments.longest, rng)
+            seconds = arguments.shortest, arguments.longest
+            result = crash(Path(folder), arguments.rounds, arguments.ranks, *seconds, rng)
         else:
             result = soak(Path(folder), arguments.minutes, arguments.every, rng)
     print(json.dumps(result, indent=1))
