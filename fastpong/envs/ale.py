@@ -25,7 +25,7 @@ _CHIPS = ("System", "M6502Low", "M6532", "TIA", "TIASound", "Cartridge2K")
 
 
 class Ale:
-    """See `Engine`. Games all begin in one state, which is kept: to reset an emulator takes 64 frames, 3.4 ms.
+    """See `Engine`. Games all begin in one state, which is kept: to reset an emulator takes 72 frames, 4 ms.
 
     Sticky actions are the caller's and not the emulator's, frame by frame with the same distribution: the noise then
     depends on (run seed, env, step) alone, and what may be repeated is a known part of the state. Single frames cost no
