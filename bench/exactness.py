@@ -293,6 +293,7 @@ def run(frames: int, processes: int, seed: int) -> dict[str, Any]:
                 print(f"{reached:,} frames, no difference, {speed:,.0f} frames/s", file=sys.stderr, flush=True)
                 before = now
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would lose what was reached
         print("stopped", file=sys.stderr)
     for worker in workers:
         worker.terminate()
