@@ -9,6 +9,7 @@ import json
 import select
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -19,7 +20,7 @@ from fastpong.kernels.compile.cache import remove_old_folders
 from fastpong.kernels.compile.jit import is_cached
 from fastpong.kernels.preprocess import Observation, as_words
 from fastpong.learners.base import LEARNERS, make_learner
-from fastpong.parallel.comm import Serial
+from fastpong.parallel.comm import Communicator, Serial
 from fastpong.parallel.machine import usable_cores
 from fastpong.policy import make_policy
 from fastpong.pong import SCREEN
@@ -96,6 +97,23 @@ class Compiling:
                 one.stdout.close()
                 _LEFT.append(one)
         _LEFT[:] = [one for one in _LEFT if one.poll() is None]
+
+
+def compiled(config: Config, comm: Communicator, engine: str, note: Callable[[str], object]) -> Compiling:
+    """Load what acts and the console, on rank 0 first: it fills the cache, which is safe, but slow, to fill twice.
+
+    `note` is told what is done.
+    """
+    note("loading the console and the kernels (compiling them takes half a minute, once)")
+    if comm.rank:
+        comm.barrier()
+    compiling = Compiling(config, comm.size, engine)
+    if compiling.apart:
+        note("a subprocess compiles the kernels that learn: the first update waits for it")
+    compiling.load()
+    if not comm.rank:
+        comm.barrier()
+    return compiling
 
 
 def _start(module: list[str]) -> "subprocess.Popen[bytes]":

@@ -26,7 +26,7 @@ from fastpong.parallel.ray import Cluster
 from fastpong.signals import Interrupts
 from fastpong.training.actor import Actor, Sampler
 from fastpong.training.checkpoint import CheckpointError, save
-from fastpong.training.kernels import Compiling
+from fastpong.training.kernels import compiled
 from fastpong.training.progress import Progress, tell
 from fastpong.training.remote import RaySampler
 from fastpong.training.run_folder import RunFolder
@@ -76,7 +76,7 @@ def train(
     is_root = comm.rank == 0
     with (
         Interrupts() as interrupts,
-        closing(_compiled(config, comm, engine, progress)) as compiling,
+        closing(compiled(config, comm, engine, progress.note)) as compiling,
         _sampler(config, comm, workers, cluster, engine, progress) as sampler,
         closing(Trainer(config, sampler, comm, compiling)) as trainer,
         run.lock() if is_root else nullcontext(),
@@ -230,20 +230,6 @@ class _Log:
         if is_best or not run.best.exists():
             save(run.best, weights, about)  # until the candidates have played for it
         run.add_candidate(trainer.stats.steps, weights, about)
-
-
-def _compiled(config: Config, comm: Communicator, engine: str, progress: Progress) -> Compiling:
-    """Load what acts and the console, on rank 0 first: it fills the cache, which is safe, but slow, to fill twice."""
-    progress.note("loading the console and the kernels (compiling them takes half a minute, once)")
-    if comm.rank:
-        comm.barrier()
-    compiling = Compiling(config, comm.size, engine)
-    if compiling.apart:
-        progress.note("a subprocess compiles the kernels that learn: the first update waits for it")
-    compiling.load()
-    if not comm.rank:
-        comm.barrier()
-    return compiling
 
 
 @contextmanager
