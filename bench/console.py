@@ -36,10 +36,9 @@ from fastpong.console import fast
 from fastpong.console.controls import NOOP, set_controls
 from fastpong.console.court import ROM
 from fastpong.console.drawing import as_screens
-from fastpong.console.fast_tia import begin_picture, read, write
+from fastpong.console.fast_tia import begin_picture
 from fastpong.console.games import first_state
 from fastpong.console.masks import PICTURE
-from fastpong.console.memory import Calls
 from fastpong.console.registers import begin_frame
 from fastpong.console.state import NEVER, STATE_BYTES, clip, records
 from fastpong.console.step import is_over
@@ -188,8 +187,7 @@ def probed() -> Any:
         address: Hook(_timed(hook.function, part), hook.exits)
         for part, (address, hook) in enumerate(fast.HOOKS.items())
     }
-    calls = Calls(write, read, fast._store, fast._is_hidden)
-    run = translated(ROM, (fast.POWER_ON, fast.FRAME), fast._indirect(), hooks, calls)
+    run = translated(ROM, (fast.POWER_ON, fast.FRAME), fast.indirect_targets(), hooks, fast.CALLS)
 
     def play(
         states: Any, words: Any, halves: Any, first: Any, screens: Any, pictures: Any, choices: Any, spent: Any
@@ -214,7 +212,7 @@ def probed() -> Any:
                     set_controls(s, action, NOOP, 0, 0, s.SWCHB >> 6)
                     t1 = _now()
                     begin_frame(s)
-                    begin_picture(s, p, drawn)
+                    begin_picture(p, drawn)
                     t2 = _now()
                     run(s, p, screen)
                     t3 = _now()

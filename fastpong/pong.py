@@ -22,6 +22,9 @@ BACKGROUND_RED = (0, 109, 144)
 ACTIONS = ("RIGHT", "LEFT", "NOOP", "FIRE", "RIGHTFIRE", "LEFTFIRE")
 """ALE's names of the actions: RIGHT moves the paddle up, LEFT moves it down. A policy has the first two or three."""
 
+STAY = 255
+"""In place of an action: the env does not take the step."""
+
 ACTION_SETS: dict[int, tuple[int, ...]] = {2: (0, 1), 3: (0, 1, 2), 6: (2, 3, 0, 1, 4, 5)}
 """For a number of actions, what each means, as indices into `ACTIONS`: 6 are as ``ALE/Pong-v5`` has them."""
 

@@ -9,7 +9,7 @@ from typing import Any
 from fastpong.arrays import U8
 from fastpong.console.state import NEVER, PADDLE_HIGH, PADDLE_LOW, STATE
 from fastpong.errors import UsageError
-from fastpong.kernels.compile.jit import once
+from fastpong.kernels.compile.jit import once, uncompiled
 from fastpong.pong import ACTIONS
 
 RIGHT, LEFT, NOOP, FIRE, RIGHTFIRE, LEFTFIRE = range(len(ACTIONS))
@@ -91,7 +91,7 @@ def boot(
 
     def run(frames: int, select: int = 0, reset: int = 0) -> None:
         for _ in range(frames):
-            set_controls(s, NOOP, NOOP, select, reset, difficulty)
+            uncompiled(set_controls)(s, NOOP, NOOP, select, reset, difficulty)
             frame(s, rom, screen)
 
     power_on(s, rom)

@@ -23,7 +23,7 @@ _TARGETS, _ROWS, _ROW_BYTES, _PLACES, _PAGE = 0xF659, 7, 9, (6, 8), 0xF300
 """Pong's indirect jumps lead to two bytes of each row of a table, in this page."""
 
 
-def _indirect() -> tuple[int, ...]:
+def indirect_targets() -> tuple[int, ...]:
     """Return the targets of JMP (A1) and JMP (A3)."""
     return tuple(_PAGE | byte_at(ROM, _TARGETS + _ROW_BYTES * row + place) for row in range(_ROWS) for place in _PLACES)
 
@@ -41,13 +41,15 @@ def _is_hidden(s: Any, p: Any, screen: Any) -> bool:
     return is_hidden(s)
 
 
+CALLS = Calls(write, read, _store, _is_hidden)
+
 HOOKS = {
     court.AT: Hook(court.draw_court, (court.EXIT,)),
     score.SCORE_AT: Hook(score.draw_score, (score.SCORE_EXIT,)),
     score.BLANK_AT: Hook(score.draw_blank_lines, (score.BLANK_EXIT,)),
 }
 
-_run = translated(ROM, (POWER_ON, FRAME), _indirect(), HOOKS, Calls(write, read, _store, _is_hidden))
+_run = translated(ROM, (POWER_ON, FRAME), indirect_targets(), HOOKS, CALLS)
 
 
 @inlined
@@ -63,6 +65,6 @@ def frame(
     has to take the frame from its begin.
     """
     begin_frame(s)
-    begin_picture(s, p, drawn)
+    begin_picture(p, drawn)
     _run(s, p, screen)
     return bool(s.frame_over and s.cycle < LONGEST_FRAME)

@@ -47,7 +47,6 @@ STALE = _stale()
 
 @once
 def begin_picture(
-    s: Any,  # STATE
     p: Any,  # PICTURE
     drawn: int,  # 0 or 1
 ) -> None:

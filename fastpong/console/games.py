@@ -12,6 +12,7 @@ from fastpong.console.drawing import as_screens
 from fastpong.console.masks import PICTURE
 from fastpong.console.state import NEVER, STATE, STATE_BYTES, records
 from fastpong.console.step import Envs, Extras, Inputs, Rules, Saved, begin_game, step_in_fast_core, step_in_plain_core
+from fastpong.kernels.compile.jit import uncompiled
 from fastpong.pong import MAX_FRAMES, SCREEN
 
 
@@ -48,14 +49,16 @@ class Games:
         state, screen = first_state()
         self._rules = Rules(frame_skip, max_frames, records(state), as_screens(screen))
         self._saved = Saved(np.zeros(1, STATE), np.zeros(1, STATE))
-        self._others = np.full(len(rows), NOOP, np.uint8)
+        self._inputs = np.zeros(
+            (3, len(rows)), np.uint8
+        )  # of other arrays, a read-only one, a version more is compiled
         self.steps_of_plain_core = 0
         """How many steps the fast core could not take."""
 
     def reset(self, envs: range) -> None:
         """Begin the games of some envs anew."""
         for env in envs:
-            begin_game(self._envs, self._extras, self._rules, env)
+            uncompiled(begin_game)(self._envs, self._extras, self._rules, env)
 
     def ram(self, env: int) -> U8:
         """Return the RAM of a console, uint8 (128,)."""
@@ -72,8 +75,9 @@ class Games:
         `actions` and `others`, those of player A on the right and of player B, are indices into `pong.ACTIONS`. Without
         `others` the computer plays.
         """
-        others = self._others[: len(envs)] if others is None else others
-        inputs = Inputs(actions, others, repeats, 0, 0)
+        own = self._inputs[:, : len(envs)]
+        own[0], own[1], own[2] = actions, NOOP if others is None else others, repeats
+        inputs = Inputs(own[0], own[1], own[2], 0, 0)
         self.steps_of_plain_core += run(self._envs, self._extras, self._rules, inputs, self._saved, envs.start)
 
 

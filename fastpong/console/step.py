@@ -15,10 +15,7 @@ from fastpong.console.court import ROM
 from fastpong.console.fast import frame
 from fastpong.console.state import byte, clip
 from fastpong.kernels.compile.jit import once
-from fastpong.pong import ACTIONS, WINNING
-
-STAY = 255
-"""In place of an action: the env does not take the step."""
+from fastpong.pong import ACTIONS, STAY, WINNING
 
 _LOST, _WON = 13, 14  # indices of ``ram``: points of the computer and of the agent
 

@@ -12,9 +12,9 @@ from ale_py import Action, ALEInterface, ALEState, roms
 
 from fastpong import pong
 from fastpong.arrays import U8, Arrays
-from fastpong.envs.engine import EXTRAS, STATE_BYTES, STAY
+from fastpong.envs.engine import EXTRAS, STATE_BYTES
 from fastpong.errors import EnvError
-from fastpong.pong import MAX_FRAMES
+from fastpong.pong import MAX_FRAMES, STAY
 
 ACTIONS: tuple[Action, ...] = tuple(getattr(Action, name) for name in pong.ACTIONS)
 """What actions mean to the emulator, by name, so that neither the minimal nor the full action set can shift them."""

@@ -20,9 +20,6 @@ ENGINES = tuple(STATE_BYTES)
 
 DEFAULT_ENGINE = "console"
 
-STAY = 255
-"""In place of an action: the env does not take the step."""
-
 EXTRAS = ("final_screens", "earlier_screens")
 """Screens that somebody may want besides: the last ones of games that ended, and those of one frame before each screen
 (zeros where a game begins)."""

@@ -8,12 +8,12 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from fastpong.arrays import F64, I64, U8, Bool
-from fastpong.envs.engine import DEFAULT_ENGINE, STAY
+from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.errors import EnvError, UsageError
 from fastpong.gym.observations import KINDS, Array, check_options
 from fastpong.kernels.drawing import in_colour
-from fastpong.pong import ACTION_SETS, ACTIONS, WINNING
+from fastpong.pong import ACTION_SETS, ACTIONS, STAY, WINNING
 
 MAX_GROUPS, GROUP = 4, 16
 """While one group of the envs is drawn, the others play, so that one is left for the end of a step; and how many envs

@@ -109,7 +109,7 @@ def test_court(played: tuple[Any, Any]) -> None:
             s.ram[MASKS], s.ram[PADDLE] = own.choice(masks, 4), own.integers(2)
             if own.random() < 0.5:
                 s.ram[PLAYFIELD], s.ram[PLAYFIELD + 1] = own.integers(0, 228, 3), PAGE
-        begin_picture(twins.fast, twins.picture, 1)
+        begin_picture(twins.picture, 1)
         if not court.draw_court(twins.fast, twins.picture, twins.screen):
             continue
         taken += 1
@@ -130,7 +130,7 @@ def test_score(played: tuple[Any, Any]) -> None:
         for s in (twins.plain, twins.fast):
             s.ram[DIGITS], s.ram[SHOWN] = digits, shown
             s.COLUP0, s.COLUP1, s.COLUPF, s.COLUBK = colours
-        begin_picture(twins.fast, twins.picture, 1)
+        begin_picture(twins.picture, 1)
         assert score.draw_score(twins.fast, twins.picture, twins.screen)
         twins.fast.cycle += 2
         twins.fast.Y = 2
@@ -150,7 +150,7 @@ def test_blank_lines(played: tuple[Any, Any]) -> None:
             s.PC, s.Y = score.BLANK_AT, lines
             s.GRP0, s.GRP1, s.PF = own.integers(256), own.integers(256), own.integers(1 << 20)
             s.ENAM0, s.ENAM1, s.ENABL = 2 * own.integers(0, 2, 3)
-        begin_picture(twins.fast, twins.picture, 1)
+        begin_picture(twins.picture, 1)
         assert score.draw_blank_lines(twins.fast, twins.picture, twins.screen)
         run_to(twins.plain, twins.screens[0], score.BLANK_EXIT)
         twins.check(slice(0, (3 * int(twins.plain.cycle) - int(twins.plain.frame_start)) // CLOCKS - TOP))
@@ -173,7 +173,7 @@ def test_they_step_aside(
     """Whatever they do not foresee, they leave to the code."""
     row, screen = at(played, address)
     twins = Twins(row, screen)
-    begin_picture(twins.fast, twins.picture, 1)
+    begin_picture(twins.picture, 1)
     for name, value in change.items():
         twins.fast[name] = value
     assert not hook(twins.fast, twins.picture, twins.screen)

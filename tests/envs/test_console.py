@@ -14,9 +14,10 @@ from fastpong.envs import ale
 from fastpong.envs.ale import ACTIONS, Ale
 from fastpong.envs.base import LocalEnvs
 from fastpong.envs.console import Console
-from fastpong.envs.engine import EXTRAS, STAY, Engine, array_layout
+from fastpong.envs.engine import EXTRAS, Engine, array_layout
 from fastpong.envs.memory import zeros
 from fastpong.policy import make_policy
+from fastpong.pong import STAY
 from fastpong.training.actor import Actor
 from fastpong.training.evaluate import evaluation_config
 

@@ -11,11 +11,12 @@ from ale_py import Action
 from fastpong.envs.ale import ACTIONS
 from fastpong.envs.base import LocalEnvs
 from fastpong.envs.emulators import make_engine
-from fastpong.envs.engine import DEFAULT_ENGINE, ENGINES, EXTRAS, STATE_BYTES, STAY, Engine, array_layout
+from fastpong.envs.engine import DEFAULT_ENGINE, ENGINES, EXTRAS, STATE_BYTES, Engine, array_layout
 from fastpong.envs.memory import zeros
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.errors import UsageError
 from fastpong.noise import sticky_repeats
+from fastpong.pong import STAY
 from tests.support.envs import Seen, play, step
 
 

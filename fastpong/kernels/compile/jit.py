@@ -21,6 +21,7 @@ from numba import njit, types
 from fastpong.arrays import F32
 from fastpong.kernels.compile.cache import SOURCES, cache_folder
 from fastpong.kernels.compile.files import KernelCache
+from fastpong.kernels.compile.parts import call_as_part, unchanged
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,10 +29,12 @@ _FOLDERS = {package: cache_folder(package) for package in SOURCES}
 _NUMBA: Any = numba.config
 
 
-def _compiled(function: F, fastmath: bool | set[str], inline: str = "never") -> F:
-    compiled: Any = njit(nogil=True, error_model="numpy", fastmath=fastmath, inline=inline)(function)
+def _compiled(function: F, fastmath: bool | set[str], inline: str = "never", widened: Any = unchanged) -> F:
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "inline": inline}
+    compiled: Any = njit(**options)(function)
     if not hasattr(compiled, "enable_caching"):
         return cast(F, compiled)  # without the compiler
+    call_as_part(compiled, widened, **options)
     before = _NUMBA.CACHE_DIR
     package = "console" if ".console." in function.__module__ else "kernels"  # also in the tests
     _NUMBA.CACHE_DIR = _FOLDERS[package]  # Numba asks for it here and now; what others compile is kept where it was
@@ -60,6 +63,11 @@ def inlined(function: F) -> F:
     return _compiled(function, False, "always")
 
 
+def uncompiled(kernel: F) -> F:
+    """Return a kernel as plain Python, for what is called too seldom to be compiled."""
+    return cast(F, getattr(kernel, "py_func", kernel))
+
+
 def once(function: F) -> F:
     """Compile with strict IEEE arithmetic, in one version: an integer among the arguments is an int64 in the function.
 
@@ -67,11 +75,9 @@ def once(function: F) -> F:
     function. The console has many small functions, and would take half as long again to compile with `kernel`. A uint64
     stays what it is: mixed with an int64 it becomes a float64. Without the compiler, an integer is an `int`.
     """
-    compiled: Any = _compiled(function, False)
-    template = getattr(compiled, "get_call_template", None)
-    if template is None:
+    compiled: Any = _compiled(function, False, widened=_widened)
+    if compiled is function:
         return cast(F, functools.wraps(function)(lambda *given: function(*map(_as_int, given))))
-    compiled.get_call_template = lambda args, kws: template([*map(_widened, args)], kws)
     return cast(F, compiled)
 
 
