@@ -134,10 +134,9 @@ def vector_env(stack: contextlib.ExitStack, config: Config, workers: int | None,
     rows = itertools.cycle([[row[members] for members in envs.groups] for row in drawn])
 
     def step() -> None:
-        with envs.rotation:
-            for group, actions in enumerate(next(rows)):
-                envs.recv(group)
-                envs.send(group, actions)
+        for group, actions in enumerate(next(rows)):
+            envs.recv(group)
+            envs.send(group, actions)
 
     return _measure(envs, step)
 

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -38,13 +37,10 @@ class Envs(ABC):
         See `fastpong.envs.engine.array_layout`.
     screens, rewards, ended
         Of these uint8 (envs, 210, 160) and twice int8 (envs,).
-    rotation : context manager
-        To be entered for each step of all envs: see `CoreRotation`.
     losses : Losses
         Subprocesses that were lost.
     """
 
-    rotation: AbstractContextManager[None, None]
     losses: Losses
 
     def _begin(self, envs: range, groups: list[I64], arrays: Arrays, seed: int, engine: str) -> None:
@@ -116,7 +112,6 @@ class LocalEnvs(Envs):
         self._emulators = Emulators(envs, [range(len(envs))], frame_skip, repeat_action_probability, engine=engine)
         self._emulators.bind(arrays)
         self._begin(envs, [np.arange(len(envs))], arrays, seed, engine)
-        self.rotation = nullcontext()
         self.losses = Losses()  # there are no subprocesses
         self._message = b""  # of a step that is still to be taken
 

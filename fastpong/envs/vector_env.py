@@ -8,7 +8,6 @@ per subprocess; observations go through shared memory and are never copied or pi
 import functools
 import multiprocessing
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from multiprocessing import util
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -31,7 +30,7 @@ from fastpong.envs.memory import SharedArrays
 from fastpong.envs.worker import GONE, start_method, work
 from fastpong.errors import EnvError, UsageError
 from fastpong.parallel.losses import Losses
-from fastpong.parallel.machine import CoreRotation, pin
+from fastpong.parallel.machine import pin
 
 
 class VectorEnv(AsyncVectorEnv, Envs):
@@ -55,7 +54,7 @@ class VectorEnv(AsyncVectorEnv, Envs):
     losses : Losses
         Is told of subprocesses that died or hung, and were replaced.
     pinned : bool
-        Whether the subprocesses stay on their cores, instead of the rotation of their parent.
+        Whether the subprocesses stay on their cores.
     extras : sequence of str
         Which of `fastpong.envs.engine.EXTRAS` are wanted in `arrays`.
 
@@ -98,7 +97,6 @@ class VectorEnv(AsyncVectorEnv, Envs):
         ]
         self._work = functools.partial(work, self._memory, owned)
         self._pinned = pinned
-        self.rotation: AbstractContextManager[None, None] = nullcontext() if pinned else CoreRotation(self.workers)
         self.losses = losses or Losses()
         self.closed, self._handles = False, []
         try:

@@ -4,13 +4,9 @@ import contextlib
 import math
 import os
 import platform
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 from fastpong.errors import UsageError
-
-STEPS = 2
-"""Steps of all envs for which the parent stays on a core: to change it takes 50 µs."""
 
 
 def allowed_cores() -> set[int]:
@@ -60,38 +56,6 @@ def pin(process: int | None, worker: int, workers: int) -> None:
     if len(cores) == workers > 1 and process and hasattr(os, "sched_setaffinity"):
         with contextlib.suppress(OSError):
             os.sched_setaffinity(process, {cores[worker]})
-
-
-class CoreRotation(AbstractContextManager[None, None]):
-    """Keeps the calling thread on one core, and after some steps on another one: ``with rotation:`` around each step.
-
-    Where each core has one of the `workers` env subprocesses, what the parent computes takes time from one of them.
-    Taken from the same one each time, that one would fall behind, and the others would wait for it at the next step;
-    docs/performance.md has the gain. With two groups of envs in flight none waits within so few steps. Linux only;
-    elsewhere, and where there are cores to spare, this does nothing.
-    """
-
-    def __init__(self, workers: int):
-        self._cores = allowed_cores()
-        spare = len(self._cores) > workers or not hasattr(os, "sched_setaffinity")
-        self._order = [] if spare or len(self._cores) == 1 else sorted(self._cores)
-        self._steps = 0
-
-    def __enter__(self) -> None:
-        if self._order:
-            self._set({self._order[self._steps // STEPS % len(self._order)]})
-            self._steps += 1
-
-    def __exit__(self, *_: object) -> None:
-        # From here on it may run anywhere, and so may the threads that it starts.
-        if self._order:
-            self._set(self._cores)
-
-    def _set(self, cores: set[int]) -> None:
-        try:
-            os.sched_setaffinity(0, cores)
-        except OSError:  # some were taken away meanwhile
-            self._order = []
 
 
 LAUNCHERS = (

@@ -104,20 +104,19 @@ class Actor:
         """Take one step of every env, and count the outcomes of the step before; arguments as for `Policy.act`."""
         envs, rollout, clock, seconds = self.envs, self.rollout, time.perf_counter, self.seconds
         row = rollout.new_row()
-        with envs.rotation:
-            for group, members in enumerate(envs.groups):
-                t0 = clock()
-                envs.recv(group)
-                t1 = clock()
-                rollout.record(row, self._observation, members, members)
-                t2 = clock()
-                actions = self.policy.act(
-                    rollout.inputs, row * rollout.num_envs, members, self.steps_taken, greedy, exploring_starts
-                )
-                t3 = clock()
-                envs.send(group, actions)
-                for stage, spent in zip(STAGES, (t1 - t0, t2 - t1, t3 - t2, clock() - t3), strict=False):
-                    seconds[stage] += spent
+        for group, members in enumerate(envs.groups):
+            t0 = clock()
+            envs.recv(group)
+            t1 = clock()
+            rollout.record(row, self._observation, members, members)
+            t2 = clock()
+            actions = self.policy.act(
+                rollout.inputs, row * rollout.num_envs, members, self.steps_taken, greedy, exploring_starts
+            )
+            t3 = clock()
+            envs.send(group, actions)
+            for stage, spent in zip(STAGES, (t1 - t0, t2 - t1, t3 - t2, clock() - t3), strict=False):
+                seconds[stage] += spent
         self.steps_taken += 1
         if row:
             t0 = clock()

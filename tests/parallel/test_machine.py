@@ -1,57 +1,11 @@
-"""On which core the parent of env subprocesses wakes up, and what an MPI launcher tells a process."""
+"""The cores that a process may use, and what an MPI launcher tells it."""
 
 import math
-import os
 from pathlib import Path
 
 import pytest
 
-from fastpong.parallel.machine import STEPS, CoreRotation, allowed_cores, core_quota, launched, usable_cores
-
-linux = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux lets a thread choose its cores")
-
-
-@linux
-def test_a_rotation_visits_every_core_and_gives_all_back() -> None:
-    cores = allowed_cores()
-    rotation, seen = CoreRotation(len(cores)), []
-    for _ in range(2 * STEPS * len(cores)):
-        with rotation:
-            seen.append(allowed_cores())
-        assert allowed_cores() == cores
-    if len(cores) == 1:
-        assert seen == [cores] * 2 * STEPS
-    else:
-        assert all(len(one) == 1 for one in seen)
-        assert all(one == seen[i // STEPS * STEPS] for i, one in enumerate(seen))
-        once = len(cores) * STEPS
-        assert set.union(*seen[:once]) == set.union(*seen[once:]) == cores
-
-
-@linux
-def test_all_cores_are_given_back_after_an_exception() -> None:
-    cores = allowed_cores()
-    with pytest.raises(KeyboardInterrupt), CoreRotation(len(cores)):
-        raise KeyboardInterrupt
-    assert allowed_cores() == cores
-
-
-@linux
-def test_with_cores_to_spare_the_system_chooses() -> None:
-    cores = allowed_cores()
-    with CoreRotation(len(cores) - 1):
-        assert allowed_cores() == cores
-
-
-@linux
-def test_a_core_that_is_gone_ends_it() -> None:
-    cores = allowed_cores()
-    rotation = CoreRotation(len(cores))
-    rotation._order = [max(cores) + 1000] * 2
-    for _ in range(2):
-        with rotation:
-            assert allowed_cores() == cores
-    assert allowed_cores() == cores
+from fastpong.parallel.machine import allowed_cores, core_quota, launched, usable_cores
 
 
 def test_cores_are_counted() -> None:
