@@ -1,6 +1,7 @@
 """``fastpong plot``: learning curves."""
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ _NEVER = 22  # a target that no run reaches
 
 
 def plot(runs: Sequence[Path], out: Path, x: str = "steps") -> None:
-    """Draw score against one of `AXES`, a line for each run folder or ``metrics.jsonl`` file, and the runs' targets.
+    """Draw score against one of `AXES`, a line for each run, and the runs' targets.
 
+    `runs` are run folders, ``metrics.jsonl`` files, and JSON files of ``bench/runs`` that hold several runs.
     Raises `UsageError` if a run has no metrics, or `out` has an unknown ending; `FastpongError` without matplotlib.
     """
     if x not in AXES:
@@ -31,13 +33,13 @@ def plot(runs: Sequence[Path], out: Path, x: str = "steps") -> None:
     for run in runs:
         path = run / "metrics.jsonl" if run.is_dir() else run
         try:
-            points = [(number(line), line["score"]) for line in read_metrics(path) if line["score"] is not None]
-        except (KeyError, TypeError):
+            for name, lines in _several(path) if path.suffix == ".json" else [(_name(run), read_metrics(path))]:
+                points = [(number(line), line["score"]) for line in lines if line["score"] is not None]
+                if not points:
+                    raise UsageError(f"{path} has no finished game yet")
+                curves.append((name, points))
+        except (KeyError, TypeError, AttributeError):
             raise UsageError(f"{path} is not a metrics.jsonl of fastpong") from None
-        if not points:
-            raise UsageError(f"{path} has no finished game yet")
-        name = run.name if run.is_dir() else run.stem if run.stem != "metrics" else run.parent.name
-        curves.append((name, points))
         targets.add((RunFolder(run).config() if run.is_dir() else Config()).target_score)
     try:
         from matplotlib.figure import Figure
@@ -62,3 +64,21 @@ def plot(runs: Sequence[Path], out: Path, x: str = "steps") -> None:
         figure.savefig(out, dpi=150)
     except (ValueError, OSError) as error:
         raise UsageError(f"cannot write {out}: {error}") from None
+
+
+def _name(run: Path) -> str:
+    return run.name if run.is_dir() else run.stem if run.stem != "metrics" else run.parent.name
+
+
+def _several(path: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Yield name and lines of each run of a file of ``bench/runs``: columns, and rows by arm and seed."""
+    try:
+        stored = json.loads(path.read_text())
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError:
+        raise UsageError(f"{path} is not JSON") from None
+    for arm, runs in stored["arms"].items():
+        for seed, rows in runs["seeds"].items():
+            name = f"seed {seed}" if len(stored["arms"]) == 1 else f"{arm}, seed {seed}"
+            yield name, [dict(zip(stored["columns"], row, strict=True)) for row in rows]

@@ -60,6 +60,12 @@ def start_method(engine: str = "ale") -> Iterator[str]:
                 os.environ[name] = value
 
 
+def start_early(engine: str) -> None:
+    """Start the fork server, which loads the engine while this process loads its kernels."""
+    with start_method(engine):
+        pass
+
+
 def work(
     memory: SharedArrays, owned: Sequence[range], index: int, env_fn: Any, pipe: Connection, parent_pipe: Connection,
     *gymnasiums: object,

@@ -16,6 +16,7 @@ import numpy as np
 
 from fastpong.config import Config
 from fastpong.envs.judge import is_judged
+from fastpong.envs.worker import start_early
 from fastpong.kernels.compile.cache import remove_old_folders
 from fastpong.kernels.compile.jit import is_cached
 from fastpong.kernels.preprocess import Observation, as_words
@@ -108,6 +109,8 @@ def compiled(config: Config, comm: Communicator, engine: str, note: Callable[[st
     if comm.rank:
         comm.barrier()
     compiling = Compiling(config, comm.size, engine)
+    if engine == "ale" or is_judged():  # else the engine has to be compiled first
+        start_early(engine)
     if compiling.apart:
         note("a subprocess compiles the kernels that learn: the first update waits for it")
     compiling.load()

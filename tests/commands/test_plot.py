@@ -37,6 +37,21 @@ def test_many_runs_have_their_legend_beside_the_picture(tmp_path: Path, x: str) 
     assert len(framed) >= 2 and framed.max() < 0.85 * picture.shape[1] and (picture[:, framed.max() + 20 :] < 128).any()
 
 
+def test_runs_of_one_file(tmp_path: Path) -> None:
+    """What the README's picture is drawn from, and files that are something else."""
+    plot([Path(__file__).parents[2] / "bench" / "runs" / "console-seeds.json"], tmp_path / "curve.svg", "minutes")
+    assert all(f"<!-- seed {seed} -->" in (tmp_path / "curve.svg").read_text() for seed in (31, 35, 48))
+    other = tmp_path / "other.json"
+    for text, message in (
+        ("{", "is not JSON"),
+        ("[1]", "is not a metrics"),
+        ('{"arms": {"a": 1}}', "is not a metrics"),
+    ):
+        other.write_text(text)
+        with pytest.raises(UsageError, match=message):
+            plot([other], tmp_path / "x.png")
+
+
 def test_wrong_usage(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot read"):
         plot([tmp_path], tmp_path / "x.png")
