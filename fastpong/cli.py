@@ -200,7 +200,9 @@ def export(
 
 @_command("plot", "fastpong plot runs/fast-1", "fastpong plot runs/* --x minutes --out curves.svg")
 def plot(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders, metrics.jsonl files, or files of bench/runs.", metavar="RUN…")],
+    runs: Annotated[
+        list[Path], typer.Argument(help="Run folders, metrics.jsonl files, or files of bench/runs.", metavar="RUN…")
+    ],
     out: Annotated[
         Path | None, opt.option("The picture: .png, .svg or .pdf.", default="curve.png", metavar="FILE")
     ] = None,

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
@@ -57,6 +58,7 @@ def test_integers_are_widened_on_the_way_into_a_part(kind: Any) -> None:
     assert _far_next(kind(largest)) == int(largest) + 2
 
 
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 def test_a_part_is_lowered_and_not_compiled() -> None:
     @kernel
     def inner(x: Any) -> Any:
