@@ -74,7 +74,7 @@ def _mpi_library() -> str:
         return "none: pip install 'fastpong[mpi]'"
     script = "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print(MPI.Get_library_version())"
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PMI", "OMPI"))}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
+    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, env=environment)
     if done.returncode:
         return "mpi4py finds none: install one, or pip install mpich"
     return " ".join(done.stdout.split()[:3])

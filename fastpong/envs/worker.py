@@ -18,6 +18,9 @@ from fastpong.signals import ignore, ignored_by_children
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 
+_ENVIRONMENT = {**dict.fromkeys(THREAD_VARIABLES, "1"), "PYTHONSAFEPATH": "1"}
+"""With the last one Python runs no file of the current directory, a user's ``random.py`` or a stranger's."""
+
 GONE = (EOFError, BrokenPipeError, ConnectionResetError)
 """What a pipe raises when the process at its other end is no more."""
 
@@ -33,8 +36,9 @@ def start_method(engine: str = "ale") -> Iterator[str]:
     """Name the way in which to start subprocesses that step an engine, to be started inside.
 
     A fork server hands no pipe of one subprocess to another, so that each notices when the parent dies; it has
-    loaded the engine, but has no thread; and its children use one BLAS thread, whatever the user's environment says. It
-    outlives the signals that end the main process, which may still have to save: it ends when its pipe is closed.
+    loaded the engine, but has no thread; and its children use one BLAS thread, whatever the user's environment says. No
+    file of the current directory is run. It outlives the signals that end the main process, which may still have to
+    save: it ends when its pipe is closed.
 
     Subprocesses do not run the main module again, as multiprocessing would: they need nothing of it, so that a script
     works without a guard, and so does what has no file.
@@ -44,8 +48,8 @@ def start_method(engine: str = "ale") -> Iterator[str]:
     )
     make_temporary_folder()
     main, sys.modules["__main__"] = sys.modules["__main__"], types.ModuleType("__main__")
-    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
+    before = {name: os.environ.get(name) for name in _ENVIRONMENT}
+    os.environ.update(_ENVIRONMENT)
     try:
         with ignored_by_children():
             resource_tracker.ensure_running()

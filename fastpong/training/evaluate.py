@@ -19,7 +19,7 @@ from fastpong.envs.vector_env import VectorEnv
 from fastpong.noise import EVALUATION, stream_key
 from fastpong.policy import make_policy
 from fastpong.training.actor import Actor
-from fastpong.training.checkpoint import CheckpointError, load, save
+from fastpong.training.checkpoint import CheckpointError, load
 from fastpong.training.run_folder import RunFolder, policy_weights
 
 MAX_ENVS = 64
@@ -135,5 +135,5 @@ def choose_best(
     facts = {**play(best, 2 * config.eval_games, _FINAL).summary(), "steps": best}  # not those of these games
     facts["candidates"] = [{"steps": steps, "mean": mean} for steps, mean in means.items()]
     arrays, about = candidates[best]
-    save(run.best, arrays, {**about, "evaluation": facts})
+    run.save_best(arrays, {**about, "evaluation": facts})
     return facts

@@ -122,7 +122,7 @@ def compiled(config: Config, comm: Communicator, engine: str, note: Callable[[st
 def _start(module: list[str]) -> "subprocess.Popen[bytes]":
     """Start a subprocess that compiles: it writes a line, or ends, as soon as others can go on."""
     nowhere = subprocess.DEVNULL
-    command = [sys.executable, "-m", *module]
+    command = [sys.executable, "-P", "-m", *module]  # -P: no files of the current directory
     # In a session of its own, ctrl-C does not end it: its work would have to be done again.
     return subprocess.Popen(command, stdin=nowhere, stdout=subprocess.PIPE, stderr=nowhere, start_new_session=True)
 

@@ -5,7 +5,7 @@ import math
 import platform
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Literal
@@ -25,7 +25,7 @@ from fastpong.parallel.machine import usable_cores
 from fastpong.parallel.ray import Cluster
 from fastpong.signals import Interrupts
 from fastpong.training.actor import Actor, Sampler
-from fastpong.training.checkpoint import CheckpointError, save
+from fastpong.training.checkpoint import CheckpointError
 from fastpong.training.kernels import compiled
 from fastpong.training.progress import Progress, tell
 from fastpong.training.remote import RaySampler
@@ -73,13 +73,11 @@ def train(
     `LostError`, `CheckpointError`, `DivergedError` or `RanksError`; the last checkpoint is then intact.
     """
     comm, limits = comm or Serial(), limits or Limits()
-    is_root = comm.rank == 0
     with (
         Interrupts() as interrupts,
         closing(compiled(config, comm, engine, progress.note)) as compiling,
         _sampler(config, comm, workers, cluster, engine, progress) as sampler,
         closing(Trainer(config, sampler, comm, compiling)) as trainer,
-        run.lock() if is_root else nullcontext(),
     ):
         log = _Log(config, run, progress, limits, trainer)
         if resume:
@@ -202,7 +200,7 @@ class _Log:
                 self._save(arrays)
                 self._time = time.perf_counter()  # saving is not playing
         except CheckpointError as error:
-            if reason or not self._run.path.exists():
+            if reason or not self._run.is_ours():
                 raise
             kept = self._run.checkpoints()
             what = f"{kept[0].name} and what is older are intact" if kept else "nothing is saved yet"
@@ -228,7 +226,7 @@ class _Log:
         self._progress.saved(trainer.stats.steps, path)
         weights = {f"policy.{name}": array for name, array in trainer.policy.weights.arrays.items()}
         if is_best or not run.best.exists():
-            save(run.best, weights, about)  # until the candidates have played for it
+            run.save_best(weights, about)  # until the candidates have played for it
         run.add_candidate(trainer.stats.steps, weights, about)
 
 

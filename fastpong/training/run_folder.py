@@ -5,8 +5,8 @@ It holds ``config.toml`` (all settings and the versions they ran with), ``metric
 """
 
 import contextlib
-import fcntl
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from importlib import resources
@@ -19,12 +19,16 @@ from fastpong.config import Config, changed, check, make_config
 from fastpong.config_sources import read_toml, to_toml
 from fastpong.errors import UsageError
 from fastpong.training.checkpoint import CheckpointError, NoCheckpointError, load, save
+from fastpong.training.owner import Owner
 
 SHIPPED = Path(str(resources.files("fastpong") / "agent.npz"))
 """The trained agent that ships with the package; ``bench/research/ship_agent.py`` makes it."""
 
 CHANGEABLE = ("target_score", "log_interval", "checkpoint_interval", "eval_games")
 """What a resumed run may change: nothing that its results depend on."""
+
+_LEFT = re.compile(r"\.(config\.toml|metrics(\.bad)?\.jsonl|best\.npz|step_\d+\.npz)\.\d+\.tmp")
+"""Names of our own files that a killed process left half written, see `fastpong.files.write`."""
 
 CANDIDATES, CHECKPOINTS = 3, 2
 """Weights kept of a run, beside those of its end; and checkpoints kept."""
@@ -38,6 +42,7 @@ class RunFolder:
         self.best = path / "best.npz"
         self.metrics = path / "metrics.jsonl"
         self._config = path / "config.toml"
+        self._owner = Owner(path)
         self._checkpoints = path / "checkpoints"
         self._candidates = path / "candidates"
 
@@ -46,10 +51,12 @@ class RunFolder:
         return self._config.exists()
 
     def create(self, config: Config, about: Mapping[str, object]) -> None:
-        """Make the folder and write its ``config.toml``; raises `UsageError` where there is a run already."""
+        """Make the folder and write its ``config.toml``; raises `UsageError` where there is a run or anything else."""
         if self.exists():
             raise UsageError(f"{self.path} holds a run already: continue it with --resume, or choose another --run")
         try:
+            if self.path.exists() and (others := [one for one in self._others() if one != self._checkpoints]):
+                raise UsageError(f"{self.path} holds other files, as {others[0].name!r}: choose a new --run")
             files.make_folder(self._checkpoints)
             files.write(self._config, to_toml(config, about).encode("utf-8", "replace"))
         except OSError as error:
@@ -63,21 +70,26 @@ class RunFolder:
         return make_config(str(changes.pop("preset", "fast")), changes)
 
     @contextlib.contextmanager
-    def lock(self) -> Iterator[None]:
-        """Keep other trainings out of this folder, and delete what a killed one left half written.
+    def lock(self, note: Callable[[str], object] = lambda text: None) -> Iterator[None]:
+        """Keep other trainings out, see `Owner.hold`, and delete what a killed one left half written.
 
-        Raises `UsageError` if one is under way.
+        From then on each method that writes raises `CheckpointError` once this is another folder than before.
         """
-        with self._config.open() as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise UsageError(
-                    f"another fastpong is training in {self.path}: stop it, or choose another --run"
-                ) from None
-            for left in self.path.rglob("*.tmp"):
-                files.delete(left)
+        with self._owner.hold(note):
+            for folder in (self.path, self._checkpoints, self._candidates):
+                if folder.is_dir() and not folder.is_symlink():
+                    for left in folder.iterdir():
+                        if _LEFT.fullmatch(left.name):
+                            files.delete(left)
             yield
+
+    def is_ours(self) -> bool:
+        """Whether the folder is still there, and the one that was locked."""
+        return self.path.exists() and self._owner.is_ours()
+
+    def _others(self) -> list[Path]:
+        """Return what is in the folder, but for what a killed process left half written."""
+        return sorted(one for one in self.path.iterdir() if not _LEFT.fullmatch(one.name))
 
     def checkpoints(self) -> list[Path]:
         """Checkpoints, newest first."""
@@ -88,6 +100,7 @@ class RunFolder:
 
         On a full disk candidates make room for it.
         """
+        self._owner.check()
         path = self._checkpoints / f"step_{steps:012d}.npz"
         try:
             save(path, arrays, about)
@@ -101,6 +114,11 @@ class RunFolder:
             files.delete(old)
         return path
 
+    def save_best(self, arrays: Arrays, about: Mapping[str, Any]) -> None:
+        """Write ``best.npz``; raises `CheckpointError`, and then the one of before is intact."""
+        self._owner.check()
+        save(self.best, arrays, about)
+
     def candidates(self) -> list[Path]:
         """Weights that may be the best of the run, in the order of their steps."""
         return sorted(self._candidates.glob("step_*.npz"))
@@ -110,6 +128,7 @@ class RunFolder:
 
         ``about["score"]`` is the score (None: the worst). Raises `CheckpointError`.
         """
+        self._owner.check()
         with contextlib.suppress(OSError):  # then saving fails, too
             files.make_folder(self._candidates)
         save(self._candidates / f"step_{steps:012d}.npz", arrays, about)
@@ -155,6 +174,7 @@ class RunFolder:
         Returns the last one that is left, and complaints: a damaged file is kept beside the mended one. Raises
         `CheckpointError`.
         """
+        self._owner.check()
         if not self.metrics.exists():
             return None, []
         lines, bad = parse_metrics(self.metrics)
@@ -174,6 +194,7 @@ class RunFolder:
 
     def log(self, line: Mapping[str, Any]) -> None:
         """Append a line to ``metrics.jsonl``; raises `CheckpointError`."""
+        self._owner.check()
         try:
             files.append(self.metrics, f"{json.dumps(line)}\n".encode())
         except OSError as error:

@@ -18,7 +18,7 @@ from fastpong.parallel.mpi import connect
 from fastpong.parallel.ray import Cluster, Placing
 from fastpong.training.checkpoint import NoCheckpointError
 from fastpong.training.loop import Limits, Result, train, versions
-from fastpong.training.progress import Progress
+from fastpong.training.progress import Progress, tell
 from fastpong.training.remote import RayActor
 from fastpong.training.run_folder import RunFolder, new_run, parse_metrics, resumed_run
 
@@ -71,22 +71,24 @@ def hold(
         raise UsageError(f"with --ray the actors step the envs: leave out {instead}")
     told = None
     try:
-        with Cluster(RayActor, placing, config.num_envs) if placing else contextlib.nullcontext() as cluster:
-            _on_root(comm, lambda: None if request.resume else folder.create(config, _about(request)))
-            past = parse_metrics(folder.metrics)[0] if request.resume and folder.metrics.exists() else []
-            progress = show(config, folder, past) if comm.rank == 0 else Progress()
-            try:
-                result = train(
-                    config, folder, progress, comm=comm, workers=request.workers, cluster=cluster,
-                    resume=request.resume, limits=request.limits, engine=request.engine,
-                )  # fmt: skip
-            except FastpongError as error:
-                raise _with_hint(error, folder) from error.__cause__
-            finally:
-                progress.close()
-        if comm.rank == 0:
-            told = report(config, folder, result)
-        comm.barrier()
+        with contextlib.ExitStack() as owner:  # until best.npz is written
+            with Cluster(RayActor, placing, config.num_envs) if placing else contextlib.nullcontext() as cluster:
+                _on_root(comm, lambda: None if request.resume else folder.create(config, _about(request)))
+                _on_root(comm, lambda: owner.enter_context(folder.lock(tell)))
+                past = parse_metrics(folder.metrics)[0] if request.resume and folder.metrics.exists() else []
+                progress = show(config, folder, past) if comm.rank == 0 else Progress()
+                try:
+                    result = train(
+                        config, folder, progress, comm=comm, workers=request.workers, cluster=cluster,
+                        resume=request.resume, limits=request.limits, engine=request.engine,
+                    )  # fmt: skip
+                except FastpongError as error:
+                    raise _with_hint(error, folder) from error.__cause__
+                finally:
+                    progress.close()
+            if comm.rank == 0:
+                told = report(config, folder, result)
+            comm.barrier()
     except BaseException as error:
         if comm.size > 1:  # the others wait for this rank: end them too
             if isinstance(error, UsageError | RanksError | DivergedError | LostError) and comm.rank:

@@ -68,8 +68,10 @@ def test_a_run_resumed_at_its_limit_stays_as_it_is(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()} == before
 
 
-def test_ppg_with_its_own_settings_goes_on_after_its_first_windows(tmp_path: Path) -> None:
-    done = fastpong("train", "--preset", "ppg", "--envs", "8", "--steps", "16000", "--run", "run", cwd=tmp_path)
+def test_ppg_goes_on_after_its_first_windows(tmp_path: Path) -> None:
+    """Its windows are of time, and two seconds are a run for the console: here they are shorter."""
+    steps = ["--steps", "40000", *settings(window_seconds=0.1)]
+    done = fastpong("train", "--preset", "ppg", "--envs", "8", *steps, "--run", "run", cwd=tmp_path)
     assert done.returncode == 0 and "the limit of steps is reached" in done.stdout
     assert len(read_metrics(tmp_path / "run" / "metrics.jsonl")) > 1
 
@@ -151,7 +153,7 @@ def test_a_folder_that_is_deleted_ends_the_run(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "run")
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert "run/metrics.jsonl: No such file or directory" in err.strip().splitlines()[-1]
+    assert "run was moved, deleted or replaced while a run was writing there" in err.strip().splitlines()[-1]
     assert not (tmp_path / "run").exists()
 
 
@@ -168,6 +170,19 @@ def test_two_trainings_do_not_share_a_folder(tmp_path: Path) -> None:
     assert process.returncode == 130
     done = fastpong("train", "--run", "run", "--resume", "--envs", "8", cwd=tmp_path)
     assert done.returncode == 2 and "num_envs is 4 in run and cannot change to 8" in one_line(done.stderr)
+
+
+def test_a_run_whose_folder_is_replaced_ends_and_the_next_one_has_it_alone(tmp_path: Path) -> None:
+    process = start("train", *SMALL, *settings(log_interval=400, checkpoint_interval=800), "--run", "run", cwd=tmp_path)
+    wait_for((tmp_path / "run" / "metrics.jsonl").exists)
+    (tmp_path / "run").rename(tmp_path / "old")
+    done = fastpong("train", *SMALL, "--seed", "2", "--run", "run", "--steps", "1200", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "run was moved, deleted or replaced while a run was writing there" in errors.splitlines()[-1]
+    steps = [json.loads(line)["steps"] for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert steps == sorted(set(steps)) and steps[-1] == 1200
 
 
 def test_a_run_goes_on_with_the_engine_that_saved_it(engine: str, tmp_path: Path) -> None:

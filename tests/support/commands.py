@@ -20,9 +20,34 @@ def settings(**changes: object) -> list[str]:
     return [part for name, value in changes.items() for part in ("--set", f"{name}={value}")]
 
 
+PROGRAM = str(Path(sys.executable).with_name("fastpong"))
+FOREIGN = (
+    "numpy",
+    "random",
+    "socket",
+    "types",
+    "threading",
+    "signal",
+    "json",
+    "gymnasium",
+    "ale_py",
+    "numba",
+    "fastpong",
+)
+"""Modules that Python, or we, import; a file of that name in the current directory must not be run."""
+
+
+def plant_foreign_code(folder: Path) -> Path:
+    """Put files into a folder that no Python which is started there may run; return the file that they would make."""
+    ran = folder / "foreign-code-ran"
+    for name in FOREIGN:
+        (folder / f"{name}.py").write_text(f"open({str(ran)!r}, 'a').write({name!r} + chr(10))\n")
+    return ran
+
+
 def fastpong(*arguments: str, cwd: Path, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
-    command = [sys.executable, "-m", "fastpong", *arguments]
+    command = [PROGRAM, *arguments]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=240, **options)
 
 
@@ -34,7 +59,7 @@ def default_signals() -> None:
 
 def start(*arguments: str, cwd: Path, **options: Any) -> subprocess.Popen[str]:
     """Start a command, with signals as a shell in a terminal leaves them."""
-    command = [sys.executable, "-m", "fastpong", *arguments]
+    command = [PROGRAM, *arguments]
     return subprocess.Popen(
         command,
         cwd=cwd,

@@ -69,6 +69,40 @@ def test_candidates_make_room_for_a_checkpoint(tmp_path: Path) -> None:
         run.save_checkpoint(4, {"steps": np.array(4)}, {})
 
 
+def test_nothing_of_others_is_deleted(tmp_path: Path) -> None:
+    """Files that a killed process left half written go, by their names; others' files of the same ending stay."""
+    run, victim = made(tmp_path / "run"), tmp_path / "victim"
+    victim.mkdir()
+    ours = [run.path / ".config.toml.12.tmp", run.path / "checkpoints" / ".step_000000000640.npz.7.tmp"]
+    theirs = [run.path / "notes.tmp", run.path / "docs" / "thesis.tmp", run.path / "docs" / ".best.npz.1.tmp"]
+    theirs += [run.path / ".notes.12.tmp", victim / ".step_000000000640.npz.7.tmp"]
+    (run.path / "docs").mkdir()
+    (run.path / "candidates").symlink_to(victim)
+    for path in ours + theirs:
+        path.touch()
+    with run.lock():
+        assert not any(path.exists() for path in ours)
+        assert all(path.exists() for path in theirs)
+
+
+@pytest.mark.parametrize("other", ["notes.tmp", "docs/thesis.tmp", "checkpoints.bak"])
+def test_no_run_is_made_among_other_files(tmp_path: Path, other: str) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / other).touch()
+    with pytest.raises(UsageError, match="holds other files, as '[a-z.]+': choose a new --run"):
+        RunFolder(tmp_path).create(Config(), {})
+    assert (tmp_path / other).exists() and not (tmp_path / "config.toml").exists()
+
+
+def test_a_run_is_made_in_an_empty_folder_and_where_one_was_killed_as_it_was_made(tmp_path: Path) -> None:
+    RunFolder(tmp_path / "new").create(Config(), {})
+    (tmp_path / "empty").mkdir()
+    RunFolder(tmp_path / "empty").create(Config(), {})
+    (tmp_path / "killed" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "killed" / ".config.toml.12.tmp").touch()
+    RunFolder(tmp_path / "killed").create(Config(), {})
+
+
 def test_a_folder_holds_one_run(tmp_path: Path) -> None:
     run = RunFolder(tmp_path / "run")
     with pytest.raises(UsageError, match="there is no run"):
@@ -98,17 +132,6 @@ def test_a_run_of_another_version_names_the_one_that_reads_it(tmp_path: Path) ->
 
 
 @fault("kill -9", times=100)
-def test_what_a_killed_run_left_half_written_goes(tmp_path: Path) -> None:
-    run = made(tmp_path / "run")
-    run.save_checkpoint(1, {"steps": np.array(1)}, {})
-    before = {*run.path.rglob("*")}
-    for path in (run.best, run.checkpoints()[0]):
-        path.with_name(f".{path.name}.123.tmp").touch()
-    run.metrics.with_suffix(".tmp").touch()
-    with run.lock():
-        assert {*run.path.rglob("*")} == before
-
-
 def test_metrics_after_a_crash(tmp_path: Path) -> None:
     run = made(tmp_path / "run")
     for steps in (10, 20, 30):
