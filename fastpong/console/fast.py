@@ -14,7 +14,7 @@ from fastpong.console.fast_tia import begin_picture, is_hidden, read, write
 from fastpong.console.memory import Calls
 from fastpong.console.registers import begin_frame, store
 from fastpong.console.translate import LONGEST_FRAME, Hook, translated
-from fastpong.kernels.compile.jit import inlined, once
+from fastpong.kernels.compile.jit import once
 
 POWER_ON, FRAME = 0xF000, 0xF0CE
 """Where the code begins after power on, and in every frame: after VSYNC is switched off."""
@@ -52,7 +52,7 @@ HOOKS = {
 _run = translated(ROM, (POWER_ON, FRAME), indirect_targets(), HOOKS, CALLS)
 
 
-@inlined
+@once
 def frame(
     s: Any,  # STATE
     p: Any,  # PICTURE

@@ -49,9 +49,8 @@ class Games:
         state, screen = first_state()
         self._rules = Rules(frame_skip, max_frames, records(state), as_screens(screen))
         self._saved = Saved(np.zeros(1, STATE), np.zeros(1, STATE))
-        self._inputs = np.zeros(
-            (3, len(rows)), np.uint8
-        )  # of other arrays, a read-only one, a version more is compiled
+        # For others' arrays, a read-only one perhaps, Numba would compile the core once more.
+        self._inputs = np.zeros((3, len(rows)), np.uint8)
         self.steps_of_plain_core = 0
         """How many steps the fast core could not take."""
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from fastpong.arrays import F32, I32, I64
 from fastpong.kernels.compile.gathers import add_to_rows, conv_backward, conv_forward, sum_rows
-from fastpong.kernels.compile.jit import fused, inlined, kernel, new_matrix
+from fastpong.kernels.compile.jit import fused, kernel, new_matrix
 from fastpong.kernels.compile.simd import COLUMNS
 from fastpong.kernels.compile.tiles import (
     CHANNELS,
@@ -88,7 +88,7 @@ def prefix_gradient(
                     grad_sums[first, c] = np.float32(0.0)
 
 
-@inlined
+@kernel
 def list_groups(
     patch_ids: I32,
     begin: Any,  # int64, begin < end
@@ -113,7 +113,7 @@ def list_groups(
     return count + 1
 
 
-@inlined
+@kernel
 def list_new(
     patches: I64,
     count: Any,

@@ -22,7 +22,7 @@ import numpy as np
 
 from fastpong.arrays import I32, I64, U64
 from fastpong.kernels.compile.gathers import LENGTH_BITS
-from fastpong.kernels.compile.jit import inlined, kernel
+from fastpong.kernels.compile.jit import kernel
 from fastpong.kernels.preprocess import STRIP_ROWS
 from fastpong.kernels.structs import Inputs, Patches
 from fastpong.pong import COURT
@@ -180,7 +180,7 @@ def list_patches(
     return Patches(strip_offsets, table.strips[: strip_offsets[known]], offsets, patch_ids, sample_ids, first, last)
 
 
-@inlined
+@kernel
 def _sort(
     positions: I32,  # (≥ pairs,) in order of the samples
     patch_ids: I32,  # (≥ pairs,)

@@ -12,7 +12,7 @@ import numpy as np
 
 from fastpong.arrays import F32, I64
 from fastpong.kernels.compile.barrier import BOTH, arrive
-from fastpong.kernels.compile.jit import inlined, kernel, new_matrix
+from fastpong.kernels.compile.jit import kernel, new_matrix
 from fastpong.kernels.compile.tiles import CHANNELS
 from fastpong.kernels.conv import (
     SIDE_INPUTS,
@@ -31,7 +31,7 @@ from fastpong.kernels.structs import Adam, Bucket, Buckets, Epoch, Inputs, Loss,
 _ARRIVALS = 4  # of either thread in a minibatch
 
 
-@inlined
+@kernel
 def new_workspace(patches: Patches, network: Network) -> Workspace:
     """Return room for what a half of the positions computes; no patch is visited."""
     count = len(patches.strip_offsets) - 1
@@ -41,19 +41,19 @@ def new_workspace(patches: Patches, network: Network) -> Workspace:
     return Workspace(np.zeros(count, np.int64), channels, grads, grad_sums)
 
 
-@inlined
+@kernel
 def bucket_of(buckets: Buckets, half: int, b: int) -> Bucket:
     """Return the pairs of minibatch b at a half of the positions."""
     return Bucket(buckets.offsets[b], buckets.offsets[b + 1], buckets.slots[half], buckets.patch_ids[half])
 
 
-@inlined
+@kernel
 def _half_of(half: int, count: Any) -> slice:
     middle = (count + 1) // 2
     return slice(0, middle) if half == 0 else slice(middle, count)
 
 
-@inlined
+@kernel
 def forward_half(half: int, b: int, work: Workspace, epoch: Epoch, network: Network) -> None:
     """Compute what the positions of a half contribute to the hidden units of minibatch b."""
     hidden = epoch.hidden[half][: epoch.offsets[b + 1] - epoch.offsets[b]]
@@ -64,7 +64,7 @@ def forward_half(half: int, b: int, work: Workspace, epoch: Epoch, network: Netw
     )  # fmt: skip
 
 
-@inlined
+@kernel
 def learn_outputs(half: int, b: int, epoch: Epoch, network: Network, gradient: Network) -> None:
     """Complete the hidden units of a half of the samples of minibatch b, and take the loss's gradient back to them."""
     begin, end, loss = epoch.offsets[b], epoch.offsets[b + 1], epoch.loss
@@ -96,7 +96,7 @@ def _flat(
     return network.w1.reshape(-1)[SIDE_INPUTS * network.w1.shape[1] :] if part == 2 else network.w2.reshape(-1)
 
 
-@inlined
+@kernel
 def _step_rest(half: int, network: Network, gradients: tuple[Network, Network], optimiser: Adam, rates: Rates) -> None:
     """Change a half of the weights that belong to no position, whose gradient both halves have added to."""
     for part in range(2 * half, 2 * half + 2):
@@ -108,7 +108,7 @@ def _step_rest(half: int, network: Network, gradients: tuple[Network, Network], 
         adam(_flat(part, network), gradient, exp_avg, exp_avg_sq, rates)
 
 
-@inlined
+@kernel
 def _average(half: int, optimiser: Adam, step: Any) -> None:
     """Move a half of the weights' average; at first it is the mean of all weights so far."""
     share = np.float32(max(1.0 - optimiser.ema_decay, 1.0 / step))

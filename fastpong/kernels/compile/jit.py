@@ -3,7 +3,7 @@
 `kernel` is strict IEEE arithmetic. `fused` lets LLVM fuse multiplications and additions, as every x86-64-v3 processor
 does it; nothing else of "fast math" is allowed. Neither lets LLVM reorder sums: the order would depend on the kind of
 processor, and a seed would be another run there. Where a sum has to be fast, its order is written down as vector code
-(`gathers.dot`). `inlined` is `kernel` for functions that only large kernels call.
+(`gathers.dot`).
 
 Compiled kernels are kept in `cache.cache_folder`, or where else Numba finds a place. Where none can be written (a
 read-only install without a home) every start compiles again; `fastpong doctor` tells.
@@ -29,8 +29,8 @@ _FOLDERS = {package: cache_folder(package) for package in SOURCES}
 _NUMBA: Any = numba.config
 
 
-def _compiled(function: F, fastmath: bool | set[str], inline: str = "never", widened: Any = unchanged) -> F:
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "inline": inline}
+def _compiled(function: F, fastmath: bool | set[str], widened: Any = unchanged) -> F:
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
     compiled: Any = njit(**options)(function)
     if not hasattr(compiled, "enable_caching"):
         return cast(F, compiled)  # without the compiler
@@ -58,11 +58,6 @@ def fused(function: F) -> F:
     return _compiled(function, {"contract"})
 
 
-def inlined(function: F) -> F:
-    """Compile with strict IEEE arithmetic, into the caller: to link many kernels once more takes seconds."""
-    return _compiled(function, False, "always")
-
-
 def uncompiled(kernel: F) -> F:
     """Return a kernel as plain Python, for what is called too seldom to be compiled."""
     return cast(F, getattr(kernel, "py_func", kernel))
@@ -71,9 +66,9 @@ def uncompiled(kernel: F) -> F:
 def once(function: F) -> F:
     """Compile with strict IEEE arithmetic, in one version: an integer among the arguments is an int64 in the function.
 
-    Numba would compile a version for each type, and for each constant, which LLVM finds anyway where it inlines the
-    function. The console has many small functions, and would take half as long again to compile with `kernel`. A uint64
-    stays what it is: mixed with an int64 it becomes a float64. Without the compiler, an integer is an `int`.
+    Numba would lower a version for each type, and for each constant, which LLVM finds anyway where it inlines the
+    function; the console has many small ones. A uint64 stays what it is: mixed with an int64 it becomes a float64.
+    Without the compiler, an integer is an `int`.
     """
     compiled: Any = _compiled(function, False, widened=_widened)
     if compiled is function:
