@@ -12,7 +12,7 @@ import numpy as np
 import psutil
 import pytest
 
-from fastpong.envs import handle
+from fastpong.envs import patience
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.errors import LostError
 from fastpong.parallel.losses import MOST, Losses
@@ -92,7 +92,7 @@ def test_steps_in_flight_are_taken_again_from_their_rows(engine: str, undisturbe
 
 @fault("an env subprocess hangs", times=10)
 def test_one_that_hangs_is_replaced(engine: str, undisturbed: list[Seen], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handle, "HANG_SECONDS", 1)
+    monkeypatch.setattr(patience, "IDLE_SECONDS", 1)
     stopped: list[psutil.Process] = []
 
     def fault(envs: VectorEnv, step: int) -> None:
@@ -108,7 +108,7 @@ def test_one_that_hangs_is_replaced(engine: str, undisturbed: list[Seen], monkey
 
 @fault("an env subprocess is slow", times=10)
 def test_to_be_slow_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handle, "HANG_SECONDS", 1)
+    monkeypatch.setattr(patience, "IDLE_SECONDS", 1)
     with VectorEnv(24, 1, frame_skip=2000) as envs:
         envs.reset()
         play_at_random(envs, 1)  # takes more than three seconds
@@ -116,10 +116,10 @@ def test_to_be_slow_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 SUSPENDED = """
-from fastpong.envs import handle
+from fastpong.envs import patience
 from fastpong.envs.vector_env import VectorEnv
 from tests.support.envs import play_at_random
-handle.HANG_SECONDS = 1
+patience.IDLE_SECONDS = 1
 with VectorEnv(5, 2, seed=6) as envs:
     envs.reset()
     print(flush=True)
