@@ -12,6 +12,7 @@ from fastpong.envs.emulators import RESET, RESTORE, Emulators, step_head
 from fastpong.envs.engine import DEFAULT_ENGINE, array_layout
 from fastpong.envs.judge import usable
 from fastpong.envs.memory import zeros
+from fastpong.errors import EnvError
 from fastpong.parallel.losses import Losses
 from fastpong.parallel.sharding import Layout
 
@@ -138,3 +139,8 @@ class LocalEnvs(Envs):
 
     def _tell(self, message: bytes) -> None:
         self._emulators.take(message)
+
+
+def unfinished() -> EnvError:
+    """Return the error for a step after one that did not end."""
+    return EnvError("the last step did not end, it was interrupted or failed: call reset")

@@ -18,7 +18,7 @@ from gymnasium.vector.utils import batch_space
 
 from fastpong.arrays import U8, Arrays
 from fastpong.config import Config
-from fastpong.envs.base import Envs
+from fastpong.envs.base import Envs, unfinished
 from fastpong.envs.division import check_workers, divide
 from fastpong.envs.emulators import MAX_GROUPS, Emulators
 from fastpong.envs.engine import DEFAULT_ENGINE, array_layout
@@ -152,7 +152,7 @@ class VectorEnv(AsyncVectorEnv, Envs):
     def send(self, group: int, actions: U8) -> None:
         """See `Envs`."""
         if self._broken or self._in_flight[group]:
-            raise _unfinished()
+            raise unfinished()
         self._broken = True  # until all have it
         head, chosen = self._next_step(group, actions)
         for worker, part in self._parts[group]:
@@ -163,7 +163,7 @@ class VectorEnv(AsyncVectorEnv, Envs):
     def recv(self, group: int) -> None:
         """See `Envs`."""
         if self._broken:
-            raise _unfinished()
+            raise unfinished()
         if not self._in_flight[group]:
             return
         self._broken = True  # until all have answered
@@ -224,7 +224,3 @@ def _start(
 
 def _leave(process: int | None) -> None:
     """Leave a subprocess to the system's choice of cores."""
-
-
-def _unfinished() -> EnvError:
-    return EnvError("the last step did not end, it was interrupted or failed: call reset")

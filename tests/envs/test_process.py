@@ -84,9 +84,7 @@ def test_a_program_that_ends_leaves_no_process_and_no_file(how: str, tmp_path: P
     folder = tmp_path / ("long" * 35)
     folder.mkdir()
     environment = {**os.environ, "TMPDIR": str(folder), "HOW": how}
-    done = subprocess.run(
-        [sys.executable, "-c", NESTED], env=environment, capture_output=True, text=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, "-c", NESTED], env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == (-signal.SIGKILL if how == "killed" else 0) and not done.stderr, done.stderr
     left = [psutil.Process(int(pid)) for pid in done.stdout.split() if psutil.pid_exists(int(pid))]
     assert not psutil.wait_procs(left, timeout=20)[1]
