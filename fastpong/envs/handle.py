@@ -18,16 +18,13 @@ import numpy as np
 from fastpong.arrays import U8
 from fastpong.envs.emulators import MAX_GROUPS, RESTORE, message_length
 from fastpong.envs.patience import Patience
-from fastpong.envs.process import Process
+from fastpong.envs.process import Process, end_all
 from fastpong.envs.worker import DONE, GONE, LONGEST_ERROR
 from fastpong.errors import EnvError
 from fastpong.parallel.losses import Losses
 
 START_SECONDS = 0.25
 """Seconds of a processor that a subprocess may use for each env besides: ALE starts one in 0.09."""
-
-LEAVE_SECONDS = 5.0
-"""How long a subprocess that is killed is waited for."""
 
 
 class WorkerHandle:
@@ -82,13 +79,6 @@ class WorkerHandle:
         except LookupError as loss:
             self._replace(str(loss))
 
-    def end(self, seconds: float | None) -> None:
-        """End the subprocess, at the latest after some seconds by force; one that does not end even so is left."""
-        self.pipe.close()
-        self.process.join(seconds)
-        self.process.kill()
-        self.process.join(LEAVE_SECONDS)
-
     def _take(self, process: Process, pipe: Connection) -> None:
         self.process, self.pipe = process, pipe
         with socket.socket(fileno=pipe.fileno()) as side:  # a read that takes longer raises BlockingIOError
@@ -141,7 +131,8 @@ class WorkerHandle:
 
     def _begin_anew(self) -> None:
         """Try to. Raises `LookupError` if the new subprocess is lost as well."""
-        self.end(0.0)
+        self.pipe.close()
+        end_all([self.process], 0.0)
         try:
             self._take(*self._start())
             steps = [message[0] for message in self._open if message[0] < MAX_GROUPS]

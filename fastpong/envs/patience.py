@@ -9,8 +9,8 @@ of it.
 
 To be slow is no hang: on a busy or suspended machine it gets little time, or the parent gets none either."""
 
-ENDING_SECONDS = 2
-"""How long a process is waited for once a signal has asked the run to end."""
+ENDING_SECONDS = 1
+"""How long a process that is slow is waited for once a signal has asked the run to end."""
 
 
 class Patience:

@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from multiprocessing import context, spawn, util
 from multiprocessing.connection import Connection
@@ -34,6 +35,10 @@ ENGINE_MODULES = {"console": "fastpong.envs.preload", "ale": "fastpong.envs.ale"
 
 _LOAD_SECONDS, _LOAD_IDLE = 600.0, 30
 """Seconds of a processor that the server may use to load, and to compile; without any it may read from a slow disk."""
+
+
+LEAVE_SECONDS = 5.0
+"""How long a subprocess that is killed is waited for."""
 
 
 class Process:
@@ -67,13 +72,23 @@ class Process:
         return self.exitcode is None and not self._status.poll(0.0)
 
     def kill(self) -> None:
-        """End it, unless it has ended."""
+        """End it, unless it is known to have ended."""
         self.join(0.0)
         if self.exitcode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
 
     terminate = kill
+
+
+def end_all(processes: Sequence[Process], seconds: float) -> None:
+    """Wait for some seconds; end by force those that are left; and leave those that do not end even so."""
+    for limit in (seconds, LEAVE_SECONDS):
+        until = time.monotonic() + limit
+        for process in processes:
+            process.join(max(0.0, until - time.monotonic()))
+        for process in processes:
+            process.kill()
 
 
 class _Context(context.BaseContext):

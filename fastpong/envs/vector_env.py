@@ -25,7 +25,7 @@ from fastpong.envs.engine import DEFAULT_ENGINE, array_layout
 from fastpong.envs.handle import WorkerHandle
 from fastpong.envs.judge import usable
 from fastpong.envs.memory import SharedArrays
-from fastpong.envs.process import Process, start_method
+from fastpong.envs.process import Process, end_all, start_method
 from fastpong.envs.worker import GONE, work
 from fastpong.errors import EnvError, UsageError
 from fastpong.parallel.losses import Losses
@@ -192,12 +192,12 @@ class VectorEnv(AsyncVectorEnv, Envs):
     def _check_spaces(self) -> None:
         """Ask nobody: gymnasium would wait without a limit, and one function makes all envs."""
 
-    def close_extras(self, timeout: float | None = 2.0, terminate: bool = False) -> None:
+    def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:
         """Stop the subprocesses; they hold nothing that would have to be saved."""
         for handle in self._handles:
             handle.pipe.close()
-        for handle in self._handles:
-            handle.end(0.0 if terminate else timeout)
+        seconds = 0.0 if terminate else 2.0 if timeout is None else timeout
+        end_all([handle.process for handle in self._handles], seconds)
         self._memory.close()
 
     def __enter__(self) -> "VectorEnv":

@@ -125,6 +125,7 @@ def test_the_server_outlives_the_signals_that_end_a_run() -> None:
 
 def test_a_server_that_hangs_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fastpong.envs.process._LOAD_IDLE", 1)
+    monkeypatch.setattr("fastpong.envs.process.LEAVE_SECONDS", 0.2)
     with VectorEnv(2, 1) as envs:
         envs.reset()
         before = play_at_random(envs, 10)
