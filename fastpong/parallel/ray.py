@@ -18,8 +18,8 @@ from fastpong.parallel.machine import usable_cores
 
 PLACEMENTS = ("pack", "spread")
 
-REACH_SECONDS, PLACE_SECONDS, START_SECONDS = 15.0, 10.0, 120.0
-"""How long to wait for a cluster to answer, for its cores, and for processes to start."""
+REACH_SECONDS, PLACE_SECONDS, START_SECONDS, LEAVE_SECONDS = 15.0, 10.0, 120.0, 10.0
+"""How long to wait for a cluster to answer, for its cores, for processes to start, and to leave it."""
 
 _OBJECTS = 128 << 20  # bytes of shared memory for weights and batches on a Ray that is started here
 
@@ -80,6 +80,10 @@ class Cluster:
         return self
 
     def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(ClusterError):  # its GCS is gone: the run goes on to its end, then Ray's core ends it
+            _within(LEAVE_SECONDS, self._leave, "Ray does not end")
+
+    def _leave(self) -> None:
         for member in self.members:
             with contextlib.suppress(Exception):
                 self._ray.kill(member)

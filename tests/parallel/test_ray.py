@@ -3,6 +3,7 @@
 Ray is not part of the `test` extra: ``.ci/ray`` installs it and runs these tests.
 """
 
+import contextlib
 import functools
 import os
 import signal
@@ -165,6 +166,24 @@ def test_a_listener_that_never_answers_is_told(tmp_path: Path) -> None:
 
 
 @fault("Ray's driver ends", times=10)
+def test_without_its_gcs_a_run_goes_on_and_ends(tmp_path: Path) -> None:
+    """The end does not wait for Ray for ever."""
+    small_run = [word for word in SMALL if word not in ("--workers", "2")]
+    process = start("train", *small_run, *settings(log_interval=400), "--ray", "--run", "run", cwd=tmp_path)
+    folder = RunFolder(tmp_path / "run")
+    wait_for(folder.metrics.exists)
+    family = psutil.Process(process.pid).children(recursive=True)
+    next(child for child in family if child.name() == "gcs_server").kill()
+    steps = read_metrics(folder.metrics)[-1]["steps"]
+    wait_for(lambda: read_metrics(folder.metrics)[-1]["steps"] > steps)
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=90)
+    assert process.returncode == 130 and "all is saved" in out
+    for child in family:  # agents of Ray's own may look for their cluster a while longer
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.kill()
+
+
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
 def test_the_end_of_the_driver_is_the_end_of_all(end: signal.Signals, tmp_path: Path) -> None:
     small_run = [word for word in SMALL if word not in ("--workers", "2")]
