@@ -29,6 +29,8 @@ class SharedArrays:
     The memory has no name: nothing is left of it when its last process has ended, however it ended. Linux only.
     """
 
+    _file = -1
+
     def __init__(self, layout: Layout, file: int | None = None):
         sizes = [math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in layout.values()]
         places = np.cumsum([0, *(-(-size // _ALIGN) * _ALIGN for size in sizes)]).tolist()
@@ -47,6 +49,9 @@ class SharedArrays:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+    def __del__(self) -> None:
+        self.close()
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return _open, (self._layout, reduction.DupFd(self._file))

@@ -13,6 +13,7 @@ import pytest
 
 import fastpong
 import fastpong.gym  # noqa: F401
+from fastpong.envs.memory import SharedArrays
 from fastpong.envs.vector_env import VectorEnv
 from tests.support.envs import play_at_random
 
@@ -64,7 +65,11 @@ def trained(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("use", [closed, dropped, replaced, evaluated, trained])
+def shared(tmp_path: Path) -> None:
+    SharedArrays({"bytes": ((4,), "uint8")})
+
+
+@pytest.mark.parametrize("use", [closed, dropped, replaced, evaluated, trained, shared])
 def test_nothing_grows(use: Callable[[Path], None], tmp_path: Path) -> None:
     use(tmp_path)  # the first use loads, and starts the fork server
     before = held()
