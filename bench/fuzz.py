@@ -39,7 +39,8 @@ from fastpong.errors import FastpongError
 from fastpong.parallel.machine import LAUNCHERS, launched
 from fastpong.training.actor import Actor
 from fastpong.training.checkpoint import load, save
-from fastpong.training.run_folder import load_weights, parse_metrics
+from fastpong.training.facts import parse_metrics
+from fastpong.training.runs import load_weights
 from fastpong.training.trainer import Trainer
 
 SMALL = {

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.common import parser, train_command
-from fastpong.training.run_folder import read_metrics
+from fastpong.training.facts import read_metrics
 
 NAMES = {"fastpong": None, "sb3": "stable_baselines3", "plain": None}
 """Peers, and the package that each needs."""

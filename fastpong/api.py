@@ -13,9 +13,10 @@ from fastpong.errors import UsageError
 from fastpong.training.evaluate import Evaluation, choose_best
 from fastpong.training.evaluate import evaluate as evaluate_weights
 from fastpong.training.events import Callback, Watched
+from fastpong.training.facts import read_metrics
 from fastpong.training.loop import Limits, Result
 from fastpong.training.progress import KINDS, Progress, make_progress
-from fastpong.training.run_folder import RunFolder, read_metrics
+from fastpong.training.run_folder import RunFolder
 from fastpong.training.session import Request, hold
 
 

@@ -13,9 +13,8 @@ from fastpong.commands.speeds import Measure
 from fastpong.config import Config, settings
 from fastpong.envs.engine import DEFAULT_ENGINE, check_engine
 from fastpong.envs.judge import usable
-from fastpong.parallel.machine import processor
+from fastpong.parallel.machine import processor, versions
 from fastpong.training.actor import STAGES
-from fastpong.training.loop import versions
 from fastpong.training.trainer import Trainer
 
 NAMES = {

@@ -7,7 +7,8 @@ from typing import Any
 
 from fastpong.config import Config
 from fastpong.errors import FastpongError, UsageError
-from fastpong.training.run_folder import RunFolder, read_metrics
+from fastpong.training.facts import read_metrics
+from fastpong.training.run_folder import RunFolder
 
 AXES: dict[str, tuple[str, Callable[[dict[str, Any]], float]]] = {
     "steps": ("million steps (4 frames each)", lambda line: line["steps"] / 1e6),

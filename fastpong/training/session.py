@@ -14,13 +14,16 @@ from fastpong.envs.division import check_workers
 from fastpong.envs.engine import DEFAULT_ENGINE, check_engine
 from fastpong.errors import DivergedError, FastpongError, LostError, RanksError, UsageError, explain
 from fastpong.parallel.comm import Communicator, env_range
+from fastpong.parallel.machine import versions
 from fastpong.parallel.mpi import connect
 from fastpong.parallel.ray import Cluster, Placing
 from fastpong.training.checkpoint import NoCheckpointError
-from fastpong.training.loop import Limits, Result, train, versions
+from fastpong.training.facts import parse_metrics
+from fastpong.training.loop import Limits, Result, train
 from fastpong.training.progress import Progress, tell
 from fastpong.training.remote import RayActor
-from fastpong.training.run_folder import RunFolder, new_run, parse_metrics, resumed_run
+from fastpong.training.run_folder import RunFolder
+from fastpong.training.runs import create_run, new_settings, resumed_run
 
 T = TypeVar("T")
 
@@ -64,7 +67,7 @@ def hold(
     Raises what `fastpong.training.loop.train` does; several ranks end together.
     """
     comm = connect(request.mpi)
-    config, folder = _on_root(comm, lambda: _prepare(request, comm))
+    config, resumed = _on_root(comm, lambda: _prepare(request, comm))
     placing = request.placing
     if placing and (comm.size > 1 or request.workers):
         instead = "--workers" if request.workers else "mpiexec"
@@ -73,7 +76,7 @@ def hold(
     try:
         with contextlib.ExitStack() as owner:  # until best.npz is written
             with Cluster(RayActor, placing, config.num_envs) if placing else contextlib.nullcontext() as cluster:
-                _on_root(comm, lambda: None if request.resume else folder.create(config, _about(request)))
+                folder = _on_root(comm, lambda: resumed or create_run(request.folder, config, _about(request)))
                 _on_root(comm, lambda: owner.enter_context(folder.lock(tell)))
                 past = parse_metrics(folder.metrics)[0] if request.resume and folder.metrics.exists() else []
                 progress = show(config, folder, past) if comm.rank == 0 else Progress()
@@ -100,9 +103,12 @@ def hold(
     return Outcome(config, folder, result, told)
 
 
-def _prepare(request: Request, comm: Communicator) -> tuple[Config, RunFolder]:
+def _prepare(request: Request, comm: Communicator) -> tuple[Config, RunFolder | None]:
+    """Return the settings and, if it is there already, the folder."""
     check_engine(request.engine)
-    config, folder = (resumed_run if request.resume else new_run)(request.folder, request.changes)
+    config, folder = new_settings(request.changes), None
+    if request.resume:
+        config, folder = resumed_run(request.folder, request.changes, tell)
     if config.num_envs < comm.size:
         raise UsageError(f"{comm.size} ranks have too little to do with {config.num_envs} envs: use fewer ranks")
     check_workers(len(env_range(config.num_envs, 0, comm.size)), request.workers, comm.local_size)
