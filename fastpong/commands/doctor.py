@@ -16,6 +16,7 @@ from fastpong.envs.base import LocalEnvs
 from fastpong.envs.division import check_workers
 from fastpong.envs.judge import FRAMES, fault_of_console
 from fastpong.envs.worker import THREAD_VARIABLES
+from fastpong.errors import printable
 from fastpong.kernels.compile.cache import cache_folder
 from fastpong.parallel.comm import Communicator
 from fastpong.parallel.machine import processor, usable_cores
@@ -113,9 +114,9 @@ def _console() -> str:
     return f"{fault}: ale-py steps the games" if fault else f"as ale-py over {FRAMES:,} frames"
 
 
-def table(facts: dict[str, Any]) -> str:
+def table(facts: dict[str, Any]) -> list[str]:
     """Write the facts as lines of text."""
     shown = {name: fact for name, fact in facts.items() if name != "problems"}
     width = max(map(len, shown))
-    lines = [f"{name.ljust(width)}  {fact}" for name, fact in shown.items()]
-    return "\n".join([*lines, "", *(facts["problems"] or ["no problem found"])])
+    lines = [f"{name.ljust(width)}  {printable(fact)}" for name, fact in shown.items()]
+    return [*lines, "", *(facts["problems"] or ["no problem found"])]

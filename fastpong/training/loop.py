@@ -18,7 +18,7 @@ from fastpong.envs.division import check_workers
 from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.judge import usable
 from fastpong.envs.vector_env import VectorEnv
-from fastpong.errors import DivergedError, EnvError, LostError, UsageError
+from fastpong.errors import DivergedError, EnvError, LostError, UsageError, tell
 from fastpong.parallel.comm import Communicator, Serial, check_same_weights, env_range
 from fastpong.parallel.losses import Losses
 from fastpong.parallel.machine import usable_cores
@@ -27,7 +27,7 @@ from fastpong.signals import Interrupts
 from fastpong.training.actor import Actor, Sampler
 from fastpong.training.checkpoint import CheckpointError
 from fastpong.training.kernels import compiled
-from fastpong.training.progress import Progress, tell
+from fastpong.training.progress import Progress
 from fastpong.training.remote import RaySampler
 from fastpong.training.run_folder import RunFolder
 from fastpong.training.trainer import Trainer

@@ -1,6 +1,7 @@
 """One session of a run, from its settings to its result: alone, with MPI ranks, or with Ray actors."""
 
 import contextlib
+import shlex
 import sys
 import time
 import traceback
@@ -12,13 +13,13 @@ from typing import Any, Generic, TypeVar, cast
 from fastpong.config import Config
 from fastpong.envs.division import check_workers
 from fastpong.envs.engine import DEFAULT_ENGINE, check_engine
-from fastpong.errors import DivergedError, FastpongError, LostError, RanksError, UsageError, explain
+from fastpong.errors import DivergedError, FastpongError, LostError, RanksError, UsageError, explain, tell
 from fastpong.parallel.comm import Communicator, env_range
 from fastpong.parallel.mpi import connect
 from fastpong.parallel.ray import Cluster, Placing
 from fastpong.training.checkpoint import NoCheckpointError
 from fastpong.training.loop import Limits, Result, train, versions
-from fastpong.training.progress import Progress, tell
+from fastpong.training.progress import Progress
 from fastpong.training.remote import RayActor
 from fastpong.training.run_folder import RunFolder, new_run, parse_metrics, resumed_run
 
@@ -83,7 +84,7 @@ def hold(
                         resume=request.resume, limits=request.limits, engine=request.engine,
                     )  # fmt: skip
                 except FastpongError as error:
-                    raise _with_hint(error, folder) from error.__cause__
+                    raise _with_hint(error, folder, request.engine) from error.__cause__
                 finally:
                     progress.close()
             if comm.rank == 0:
@@ -113,11 +114,17 @@ def _about(request: Request) -> dict[str, str | int]:
     return {"command": request.command, "engine": request.engine, **versions()}
 
 
-def _with_hint(error: FastpongError, folder: RunFolder) -> FastpongError:
+def to_go_on(folder: RunFolder, engine: str) -> str:
+    """Return the command with which a run goes on, as a shell reads it."""
+    chosen = "" if engine == DEFAULT_ENGINE else f" --engine {engine}"
+    return f"fastpong train --run {shlex.quote(str(folder.path))} --resume{chosen}"
+
+
+def _with_hint(error: FastpongError, folder: RunFolder, engine: str) -> FastpongError:
     """Return the error; if the run can go on, it says how."""
     if isinstance(error, UsageError | DivergedError | NoCheckpointError) or not folder.checkpoints():
         return error
-    return type(error)(f"{error}; go on with: fastpong train --run {folder.path} --resume")
+    return type(error)(f"{error}; go on with: {to_go_on(folder, engine)}")
 
 
 def _on_root(comm: Communicator, work: Callable[[], T]) -> T:
