@@ -128,7 +128,9 @@ def play(
         Path | None, opt.option("Write a .gif or .mp4 film, or a .png sheet of pictures.", metavar="FILE")
     ] = None,
     terminal: Annotated[bool, opt.option("Show the game in this terminal.", "--terminal")] = False,
-    speed: Annotated[float, opt.option("Times the speed of the real game.", default=1, low=0.01, metavar="X")] = 1.0,
+    speed: Annotated[
+        float, opt.option("Times the speed of the real game.", default=1, low=0.01, high=100, metavar="X")
+    ] = 1.0,
     max_steps: Annotated[
         int | None, opt.option("Stop after this many steps of 4 frames.", "--steps", low=1, metavar="N")
     ] = None,

@@ -43,6 +43,14 @@ COMMANDS = ("train", "eval", "play", "bench", "plot", "settings", "presets", "do
         (["--progress", "bar"], "--progress is one of live, lines, none"),
         (["--log", "csv"], "--log is tensorboard"),
         (["--engine", "stella"], "the engine is one of"),
+        (["--gamma", "0.9"], "there is no option --gamma: use --set gamma=0.9"),
+        (["--learning-rate=0.1"], "there is no option --learning-rate: use --set learning_rate=0.1"),
+        (["--set", "lr=0.1"], "there is no setting 'lr': did you mean 'learning_rate'?"),
+        (["--set", "n_steps=128"], "did you mean 'batch_size'?"),
+        (["--set", "gravity=1"], "there is no setting 'gravity': `fastpong settings` lists them"),
+        (["--minutes", "inf"], "'--minutes'"),
+        (["--run", ""], "--run is empty"),
+        (["--config="], "--config is empty"),
     ],
 )
 def test_wrong_usage_is_one_line_and_leaves_nothing(arguments: list[str], words: str, tmp_path: Path) -> None:

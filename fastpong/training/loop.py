@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 import fastpong
-from fastpong.config import Config
+from fastpong.config import Config, at_least
 from fastpong.envs.division import check_workers
 from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.judge import usable
@@ -37,11 +37,20 @@ Reason = Literal["target", "steps", "minutes", "callback", "interrupted", "losse
 
 @dataclass(frozen=True)
 class Limits:
-    """When a run stops before its target: at so many steps over all envs, or so many minutes after `began`."""
+    """When a run stops before its target: at so many steps over all envs, or so many minutes after `began`.
+
+    Raises `UsageError` for what is no such number: a run would never end.
+    """
 
     steps: int | None = None
     minutes: float | None = None
     began: float = dataclasses.field(default_factory=time.perf_counter)
+
+    def __post_init__(self) -> None:
+        if self.steps is not None:
+            at_least("steps", self.steps, 1, whole=True)
+        if self.minutes is not None:
+            at_least("minutes", self.minutes, 0.001)
 
     def time_is_up(self) -> bool:
         """Whether the minutes are over."""

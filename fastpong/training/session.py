@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
-from fastpong.config import Config
+from fastpong.config import Config, at_least
 from fastpong.envs.division import check_workers
 from fastpong.envs.engine import DEFAULT_ENGINE, check_engine
 from fastpong.errors import DivergedError, FastpongError, LostError, RanksError, UsageError, explain, tell
@@ -31,7 +31,7 @@ class Request:
     """What a session is asked for: `changes` to the settings of a new run, or of the one that goes on.
 
     `folder` is that of the run, None: a new one in ``runs/``, or the one that was begun last. `placing` asks for Ray
-    actors, `mpi` looks for ranks. `command` is written into ``config.toml``.
+    actors, `mpi` looks for ranks. `command` is written into ``config.toml``. Raises `UsageError`.
     """
 
     changes: Mapping[str, object]
@@ -43,6 +43,11 @@ class Request:
     placing: Placing | None = None
     limits: Limits = field(default_factory=Limits)
     command: str = ""
+
+    def __post_init__(self) -> None:
+        check_engine(self.engine)
+        if self.workers is not None:
+            at_least("workers", self.workers, 1, whole=True)
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,6 @@ def hold(
 
 
 def _prepare(request: Request, comm: Communicator) -> tuple[Config, RunFolder]:
-    check_engine(request.engine)
     config, folder = (resumed_run if request.resume else new_run)(request.folder, request.changes)
     if config.num_envs < comm.size:
         raise UsageError(f"{comm.size} ranks have too little to do with {config.num_envs} envs: use fewer ranks")
