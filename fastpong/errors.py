@@ -3,6 +3,7 @@
 import errno
 import os
 import sys
+import traceback
 
 
 class FastpongError(Exception):
@@ -76,7 +77,22 @@ def _code_and_message(error: BaseException) -> tuple[int, str]:
         return 1, str(error)
     if isinstance(error, OSError):
         return 1, _of_the_system(error)
+    library = _imported(error)
+    if library:
+        names = ", ".join(name for name in os.environ if name.startswith(f"{library.upper()}_"))
+        look = f"look at {names} in the environment" if names else "install it again, --debug shows more"
+        return 1, f"{library} cannot be imported ({error}): {look}"
     return 1, f"{type(error).__name__}: {error} (a bug: --debug shows where)"
+
+
+def _imported(error: BaseException) -> str | None:
+    """Return the package of others that was being imported when an error arose, the innermost one; None: none was."""
+    names = [
+        frame.f_globals.get("__name__", "").partition(".")[0]
+        for frame, _ in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_name == "<module>"
+    ]
+    return names[-1] if names and names[-1] not in ("fastpong", "__main__") else None
 
 
 def _of_the_system(error: OSError) -> str:

@@ -123,7 +123,7 @@ def test_an_evaluation_is_that_of_the_command(tmp_path: Path) -> None:
         ({"preset": "fats"}, "did you mean 'fast'"), ({"gama": 1}, "did you mean 'gamma'"), ({"envs": 0}, "1 … 65536"),
         ({"progress": "loud"}, "live, lines, none"), ({"workers": 0}, "1 or more"), ({"resume": True}, "no run in"),
         ({"engine": "stella"}, "the engine is one of"), ({"workers": 1.5}, "workers must be an integer, 1 or more"),
-        ({"workers": "2"}, "an integer"), ({"callback": 3}, "callback is a function"), ({"callback": [print]}, "callback"),
+        ({"workers": "2"}, "an integer"), ({"callback": 3}, "callback is a"), ({"callback": [print]}, "callback is a"),
         *(({"steps": steps}, "steps must be an integer, 1 or more") for steps in (0, -5, 2.5, "100", math.nan, True)),
         *(({"minutes": m}, "minutes must be a number, 0.001 or more") for m in (0, -1, "1", math.nan, math.inf)),
         *(({"run": run}, "run is a path") for run in ("", 3, b"run", "a\0b")), ({"preset": []}, "there is no preset"),

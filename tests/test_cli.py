@@ -196,6 +196,14 @@ def test_a_strangers_names_and_settings_do_not_reach_the_terminal(tmp_path: Path
     assert done.returncode == 0 and all(map(str.isprintable, (done.stdout + done.stderr).split("\n")))
 
 
+def test_a_variable_that_a_library_refuses_is_named(tmp_path: Path) -> None:
+    done = fastpong("eval", "--games", "1", cwd=tmp_path, env={**os.environ, "NUMBA_NUM_THREADS": "0"})
+    assert done.returncode == 1 and one_line(done.stderr) == (
+        "fastpong: numba cannot be imported (Number of threads specified must be > 0.): "
+        "look at NUMBA_NUM_THREADS in the environment"
+    )
+
+
 def test_what_the_system_refuses_has_a_subject(tmp_path: Path) -> None:
     long = "x" * 256
     done = fastpong("eval", long, cwd=tmp_path)

@@ -12,6 +12,7 @@ from fastpong.commands.evaluate import count, interval
 from fastpong.config import Config, make_config
 from fastpong.config_sources import from_environment, parse_assignments, read_toml, to_toml
 from fastpong.errors import UsageError, tell
+from fastpong.parallel.machine import launched
 from fastpong.training.evaluate import choose_best
 from fastpong.training.events import Watched
 from fastpong.training.loop import Result
@@ -28,7 +29,7 @@ def changes_of(flags: Mapping[str, object], assignments: list[str], config_file:
     texts, these before variables of the environment, and these before `config_file`.
     """
     changes = read_toml(config_file)[0] if config_file is not None else {}
-    changes |= from_environment()
+    changes |= from_environment(tell if launched()[0] == 0 else lambda text: None)
     changes |= parse_assignments(assignments)
     return changes | {name: value for name, value in flags.items() if value is not None}
 
