@@ -30,6 +30,16 @@ class DivergedError(FastpongError):
     """Weights have become NaN or infinite."""
 
 
+def install(extra: str) -> str:
+    """Return how the libraries of an extra of ``pyproject.toml`` are installed: fastpong is on no package index."""
+    return f"pip install -e '.[{extra}]' in a checkout of fastpong"
+
+
+def missing(what: str, library: str, extra: str) -> FastpongError:
+    """Return the error for a library that only some commands need, and that is not installed."""
+    return FastpongError(f"{what} needs {library}: {install(extra)}")
+
+
 def printable(text: object) -> str:
     """Return a text as one line that no terminal obeys.
 
