@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from fastpong import __version__, files
-from fastpong.config import GROUPS, Config, check, names_by_group, settings, unknown
+from fastpong.config import GROUPS, Config, check, names_by_group, nearest, settings, unknown
 from fastpong.errors import UsageError
 
 _MOST = 1 << 20  # bytes of a settings file
@@ -25,19 +25,28 @@ def parse_assignments(assignments: list[str]) -> dict[str, object]:
     return changes
 
 
-def from_environment() -> dict[str, object]:
+def from_environment(note: Callable[[str], object] = lambda text: None) -> dict[str, object]:
     """Return the settings that variables like ``FASTPONG_NUM_ENVS`` of the environment change; raises `UsageError`.
 
-    They stand below options and above files.
+    They stand below options and above files. A variable with the name of no setting is a misspelt one, which is
+    refused, or of another program (Kubernetes makes ``FASTPONG_PORT`` for a service of that name): that is noted.
     """
     changes: dict[str, object] = {}
+    foreign = []
     for variable, text in os.environ.items():
         name = variable.removeprefix("FASTPONG_").lower()
-        if variable.startswith("FASTPONG_"):
-            try:
-                changes[name] = check(name, text)
-            except UsageError as error:
-                raise UsageError(f"{variable} in the environment: {error}") from None
+        if not variable.startswith("FASTPONG_"):
+            continue
+        if name not in settings() and not nearest(name, settings(), 0.75):
+            foreign.append(variable)
+            continue
+        try:
+            changes[name] = check(name, text)
+        except UsageError as error:
+            raise UsageError(f"{variable} in the environment: {error}") from None
+    if foreign:
+        more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
+        note(f"{foreign[0]}{more} in the environment: no setting of fastpong has that name")
     return changes
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fastpong import __version__
 from fastpong.config import GROUPS, PRESETS, Config, changed, check, make_config, settings
-from fastpong.config_sources import parse_assignments, read_toml, to_toml
+from fastpong.config_sources import from_environment, parse_assignments, read_toml, to_toml
 from fastpong.errors import UsageError
 
 
@@ -118,6 +118,21 @@ def test_assignments() -> None:
     }
     with pytest.raises(UsageError, match="key=value"):
         parse_assignments(["gamma"])
+
+
+def test_variables_of_other_programs_are_noted_and_misspelt_settings_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    notes: list[str] = []
+    monkeypatch.setenv("FASTPONG_GAMMA", "0.5")
+    assert from_environment(notes.append) == {"gamma": 0.5} and not notes
+    for name in ("PORT", "SERVICE_HOST", "PORT_80_TCP_ADDR", "HOME", "DEBUG"):  # Kubernetes, and whoever
+        monkeypatch.setenv(f"FASTPONG_{name}", "tcp://10.0.0.1:80")
+    assert from_environment(notes.append) == {"gamma": 0.5}
+    assert notes == ["FASTPONG_PORT and 4 more in the environment: no setting of fastpong has that name"]
+    for name, meant in (("GAMA", "gamma"), ("LR", "learning_rate"), ("ENVS", "num_envs")):
+        with monkeypatch.context() as context:
+            context.setenv(f"FASTPONG_{name}", "1")
+            with pytest.raises(UsageError, match=f"FASTPONG_{name} in the environment: .*did you mean '{meant}'"):
+                from_environment()
 
 
 def test_a_file_may_leave_the_groups_out(tmp_path: Path) -> None:

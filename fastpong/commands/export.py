@@ -10,7 +10,7 @@ import numpy as np
 from fastpong.agent import Agent
 from fastpong.arrays import F32, Arrays
 from fastpong.dense import CELL, GRID
-from fastpong.errors import FastpongError, UsageError
+from fastpong.errors import FastpongError, UsageError, missing
 from fastpong.pong import COURT
 
 KINDS = ("onnx", "safetensors")
@@ -31,7 +31,7 @@ def run(agent: Agent, kind: str, out: Path | None) -> Path:
         data = _onnx(agent) if kind == "onnx" else _safetensors(agent)
         out.write_bytes(data)
     except ModuleNotFoundError as error:
-        raise FastpongError(f"--to {kind} needs {error.name}: pip install 'fastpong[export]'") from None
+        raise missing(f"--to {kind}", str(error.name), "export") from None
     except OSError as error:
         raise FastpongError(f"cannot write {out}: {error.strerror or error}") from None
     return out

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from fastpong.arrays import U8
-from fastpong.errors import FastpongError, UsageError
+from fastpong.errors import FastpongError, UsageError, missing
 
 _SHEET, _GAP, _CAPTION = 12, 8, 24  # pictures of a sheet; pixels between them, and below each
 
@@ -34,7 +34,7 @@ def write(pictures: Iterator[U8], out: Path, seconds: float, caption: Callable[[
             _write_sheet(pictures, out, caption)
     except ModuleNotFoundError as error:
         library, extra = {"PIL": ("Pillow", "play"), "imageio_ffmpeg": ("ffmpeg", "video")}[str(error.name)]
-        raise FastpongError(f"writing {out.suffix} needs {library}: pip install 'fastpong[{extra}]'") from None
+        raise missing(f"writing {out.suffix}", library, extra) from None
     except OSError as error:
         raise FastpongError(f"cannot write {out}: {error.strerror or error}") from None
 

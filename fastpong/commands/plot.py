@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fastpong.config import Config
-from fastpong.errors import FastpongError, UsageError
+from fastpong.errors import UsageError, missing
 from fastpong.training.facts import read_metrics
 from fastpong.training.run_folder import RunFolder
 
@@ -45,7 +45,7 @@ def plot(runs: Sequence[Path], out: Path, x: str = "steps") -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise FastpongError("plotting needs matplotlib: pip install 'fastpong[plot]'") from None
+        raise missing("plotting", "matplotlib", "plot") from None
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.add_subplot()
     for name, points in curves:

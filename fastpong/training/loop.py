@@ -11,12 +11,12 @@ from typing import Any, Literal
 import numpy as np
 
 from fastpong.arrays import Arrays
-from fastpong.config import Config
+from fastpong.config import Config, at_least
 from fastpong.envs.division import check_workers
 from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.judge import usable
 from fastpong.envs.vector_env import VectorEnv
-from fastpong.errors import DivergedError, EnvError, LostError, UsageError
+from fastpong.errors import DivergedError, EnvError, LostError, UsageError, tell
 from fastpong.parallel.comm import Communicator, Serial, check_same_weights, env_range
 from fastpong.parallel.losses import Losses
 from fastpong.parallel.ray import Cluster
@@ -25,7 +25,7 @@ from fastpong.training.actor import Actor, Sampler
 from fastpong.training.checkpoint import CheckpointError
 from fastpong.training.facts import Facts
 from fastpong.training.kernels import compiled
-from fastpong.training.progress import Progress, tell
+from fastpong.training.progress import Progress
 from fastpong.training.remote import RaySampler
 from fastpong.training.run_folder import Newest, RunFolder
 from fastpong.training.trainer import Trainer
@@ -35,11 +35,20 @@ Reason = Literal["target", "steps", "minutes", "callback", "interrupted", "losse
 
 @dataclass(frozen=True)
 class Limits:
-    """When a run stops before its target: at so many steps over all envs, or so many minutes after `began`."""
+    """When a run stops before its target: at so many steps over all envs, or so many minutes after `began`.
+
+    Raises `UsageError` for what is no such number: a run would never end.
+    """
 
     steps: int | None = None
     minutes: float | None = None
     began: float = dataclasses.field(default_factory=time.perf_counter)
+
+    def __post_init__(self) -> None:
+        if self.steps is not None:
+            at_least("steps", self.steps, 1, whole=True)
+        if self.minutes is not None:
+            at_least("minutes", self.minutes, 0.001)
 
     def time_is_up(self) -> bool:
         """Whether the minutes are over."""

@@ -16,20 +16,8 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.text import Text
 
-from fastpong.errors import reader_gone
+from fastpong.errors import printable, tell
 from fastpong.rollout.episode_stats import EpisodeStats
-
-
-def tell(text: str, *, result: bool = False) -> None:
-    """Print a line to stderr, or a `result` to stdout, if somebody still reads it.
-
-    A result that cannot be written although somebody waits for it (the disk is full) raises OSError.
-    """
-    try:
-        print(text, file=sys.stdout if result else sys.stderr, flush=True)
-    except OSError as error:
-        if result and not reader_gone(error):
-            raise
 
 
 class Progress:
@@ -150,7 +138,7 @@ class LiveProgress(Progress):
     """A panel with the learning curve, redrawn in place, and on a clean screen when the terminal has another size."""
 
     def __init__(self, console: Console, title: str, past: Sequence[Mapping[str, Any]] = ()):
-        self._title = title
+        self._title = Text(printable(title))
         self._console = console
         self._note = ""
         self._lines = list(past)
@@ -161,7 +149,7 @@ class LiveProgress(Progress):
 
     def note(self, text: str) -> None:
         """Show a remark under the curve until the next one."""
-        self._note = text
+        self._note = printable(text)
         self._redraw()
 
     def metrics(self, line: Mapping[str, Any]) -> None:
@@ -224,7 +212,7 @@ class NotebookProgress(Progress):
     def _draw(self) -> Any:
         told = describe(*reversed(self._lines[-2:])) if self._lines else ""
         points = [(line["steps"], line["score"]) for line in self._lines if line["score"] is not None]
-        texts = "".join(f"<div>{html.escape(text)}</div>" for text in (self._title, told, self._note))
+        texts = "".join(f"<div>{html.escape(printable(text))}</div>" for text in (self._title, told, self._note))
         return self._html(texts + (svg_curve(points) if len(points) > 1 else ""))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from fastpong.errors import FastpongError
+from fastpong.errors import missing
 from fastpong.training.events import Callback, Event
 
 KEYS = {
@@ -22,7 +22,7 @@ def tensorboard() -> Callable[[Path], Callback]:
     try:
         from tensorboardX import SummaryWriter
     except ModuleNotFoundError:
-        raise FastpongError("--log tensorboard needs tensorboardX: pip install 'fastpong[log]'") from None
+        raise missing("--log tensorboard", "tensorboardX", "log") from None
 
     def make(folder: Path) -> Callback:
         writer = SummaryWriter(str(folder))

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fastpong.errors import tell
 from fastpong.training.facts import read_metrics
-from fastpong.training.progress import tell
 from fastpong.training.run_folder import RunFolder
 from tests.support.commands import SMALL, fastpong, one_line, settings, start, wait_for, workers_of
 from tests.support.faults import fault

@@ -123,7 +123,7 @@ def test_a_run_stops_when_its_time_is_up_or_its_target_is_reached(tmp_path: Path
     config = small("fast", log_interval=100)
     folder = RunFolder(tmp_path / "minutes")
     folder.create(config, versions())
-    result = train(config, folder, PlainProgress(""), workers=1, limits=Limits(steps=10**6, minutes=1e-6))
+    result = train(config, folder, PlainProgress(""), workers=1, limits=Limits(steps=10**6, minutes=0.001))
     assert result.reason == "minutes" and result.metrics["steps"] < 10**4
     assert read_toml(folder.path / "config.toml")[1] == versions()
     # Of windows the running reward counts: with a target of −21, the end of the hundredth is enough.

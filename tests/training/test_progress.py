@@ -67,6 +67,16 @@ def test_the_live_panel_shows_numbers_curve_and_notes(width: int) -> None:
         assert part in out.getvalue()
 
 
+def test_names_in_the_live_panel_are_text() -> None:
+    out = io.StringIO()
+    progress = LiveProgress(Console(file=out, force_terminal=True, width=100, height=24), "run a[/b][red] \x1b]0;x\x07")
+    progress.note("a [bold]remark\x9b\nof two")
+    progress.close()
+    for part in ("run a[/b][red]", r"\x1b]0;x\x07", "a [bold]remark", r"\x9b\nof two"):
+        assert part in out.getvalue()
+    assert "\x1b]" not in out.getvalue() and "\x9b" not in out.getvalue()
+
+
 def test_a_display_is_live_only_where_it_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")  # as in many a CI: stderr is a file all the same
     assert isinstance(make_progress(None, "title"), PlainProgress)
