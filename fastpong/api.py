@@ -121,7 +121,7 @@ def train(
     def report(config: Config, folder: RunFolder, result: Result) -> dict[str, Any] | None:
         if watched.failure:
             raise watched.failure
-        interrupted = result.reason == "interrupted" or not result.changed
+        interrupted = result.reason == "interrupted"
         return None if interrupted else choose_best(config, folder, workers, watched.note, engine)
 
     outcome = hold(request, show, report)

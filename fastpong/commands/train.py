@@ -87,7 +87,7 @@ def _report(config: Config, folder: RunFolder, result: Result, request: Request,
         tell(text, result=True)
     best = None
     with contextlib.suppress(KeyboardInterrupt):  # best.npz is then that of the best score in training
-        if result.changed and result.reason != "interrupted":
+        if result.reason != "interrupted":
             best = choose_best(config, folder, request.workers, tell, request.engine)
     if as_json:
         tell(json.dumps({**summary, "best": best}), result=True)

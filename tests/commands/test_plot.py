@@ -9,10 +9,11 @@ from fastpong.commands.plot import AXES, plot
 from fastpong.config import make_config
 from fastpong.errors import UsageError
 from fastpong.training.run_folder import RunFolder
+from tests.support.runs import line
 
 
 def write_run(path: Path, scores: list[float | None]) -> Path:
-    lines = [json.dumps({"steps": 1000 * i, "wall_s": 60 * i, "score": score}) for i, score in enumerate(scores)]
+    lines = [json.dumps(line(1000 * i, wall_s=60 * i, score=score)) for i, score in enumerate(scores, 1)]
     RunFolder(path).create(make_config("fast"), {})
     (path / "metrics.jsonl").write_text("\n".join(lines) + "\n")
     return path
