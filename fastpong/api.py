@@ -115,7 +115,7 @@ def train(
 
     def show(config: Config, folder: RunFolder, past: list[dict[str, Any]]) -> Progress:
         title = f"fastpong {__version__} · preset {config.preset} · run {folder.path}"
-        watched.display = make_progress(progress, title, past, config.preset)
+        watched.display = make_progress(progress, title, past, config.preset, config.num_envs)
         return watched
 
     def report(config: Config, folder: RunFolder, result: Result) -> dict[str, Any] | None:

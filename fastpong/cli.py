@@ -59,7 +59,11 @@ def _common(
 
 @_command(
     "train", "fastpong train --envs 64 --minutes 10", "fastpong train --run runs/fast-1 --resume",
-    more=("Settings for --set (docs/settings.md, fastpong settings):", *opt.SETTINGS),
+    more=(
+        "Settings for --set (docs/settings.md, fastpong settings), and for variables of the environment, as "
+        "FASTPONG_GAMMA=0.9, which stand between options and files:",
+        *opt.SETTINGS,
+    ),
 )  # fmt: skip
 def train(
     preset: opt.Preset = None,

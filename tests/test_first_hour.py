@@ -15,7 +15,7 @@ COLUMNS = (40, 60, 80, 120)
 OFTEN = [*SMALL, *settings(log_interval=200)]
 PRESETS = {
     "fast": ([*settings(batch_size=256, minibatch_size=256)], "points won"),
-    "karpathy": ([*settings(hidden_units=8), "--batch-games", "1"], "ep 0: game finished, reward: -1"),
+    "karpathy": ([*settings(hidden_units=8), "--batch-games", "1"], "resetting env. episode reward total was -"),
     "ray": ([*settings(hidden_units=8), "--batch-games", "1"], "Batch 1 computed 1 rollouts in "),
     "ppg": ([*settings(hidden_units=8), "--window-seconds", "0.2"], " @ 1.0e-03 lr, "),
 }

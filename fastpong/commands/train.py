@@ -54,7 +54,7 @@ def run(request: Request, show: str | None, log: str | None, as_json: bool) -> i
 
     def display(config: Config, folder: RunFolder, past: list[dict[str, Any]]) -> Progress:
         title = f"fastpong {__version__} · preset {config.preset} · run {folder.path}"
-        progress = make_progress(show, title, past, config.preset)
+        progress = make_progress(show, title, past, config.preset, config.num_envs)
         return Watched(progress, [make_log(folder.path)]) if make_log else progress
 
     def report(config: Config, folder: RunFolder, result: Result) -> None:

@@ -50,10 +50,13 @@ class Progress:
 KINDS = ("live", "lines", "none")
 
 
-def make_progress(kind: str | None, title: str, past: Sequence[Mapping[str, Any]] = (), preset: str = "") -> Progress:
+def make_progress(
+    kind: str | None, title: str, past: Sequence[Mapping[str, Any]] = (), preset: str = "", envs: int = 1
+) -> Progress:
     """Return a display of one of `KINDS`; None: live in a notebook or a terminal that can redraw, else lines.
 
-    `past` holds the metrics of a resumed run. Lines of `preset` ``karpathy`` have those of its program among them.
+    `past` holds the metrics of a resumed run. Lines of `preset` ``karpathy`` have those of its program among them, for
+    that number of `envs`.
     """
     ipython: Any = sys.modules.get("IPython")
     in_notebook = ipython is not None and hasattr(ipython.get_ipython(), "kernel")
@@ -64,7 +67,7 @@ def make_progress(kind: str | None, title: str, past: Sequence[Mapping[str, Any]
         return NotebookProgress(title, past) if in_notebook else LiveProgress(Console(stderr=True), title, past)
     if kind == "none":
         return Progress()
-    return KarpathyProgress(title) if preset == "karpathy" else PlainProgress(title)
+    return KarpathyProgress(title, envs) if preset == "karpathy" else PlainProgress(title)
 
 
 def clock(seconds: float) -> str:
@@ -117,16 +120,25 @@ class PlainProgress(Progress):
 
 
 class KarpathyProgress(PlainProgress):
-    """Lines of text, and among them those of the program of preset ``karpathy``, for each point and each game."""
+    """Lines of text, and among them those of the program of preset ``karpathy``: for each game and, of one env, point.
+
+    Points of many envs are too many to read, and their number, that of the games so far, would say nothing.
+    """
+
+    def __init__(self, title: str, envs: int):
+        super().__init__(title)
+        self._with_points = envs == 1
 
     def played(self, stats: EpisodeStats) -> None:
-        """Print them in order; the number is that of the games so far, of all envs."""
+        """Print them in order; the number is that of the games so far."""
         number = stats.games - len(stats.new_games)
+        points = stats.new_points if self._with_points else []
         events = sorted(
-            [(game.steps, game.env, 0, game.score, running) for game, running in stats.new_games]
-            + [(point.steps, point.env, 1, point.reward, 0.0) for point in stats.new_points]
+            [(game.steps, 0, game.score, running) for game, running in stats.new_games]
+            + [(point.steps, 1, point.reward, 0.0) for point in points],
+            key=lambda event: event[:2],
         )
-        for _, _, is_point, reward, running in events:
+        for _, is_point, reward, running in events:
             if is_point:
                 self.note(f"ep {number}: game finished, reward: {reward}{' !!!!!!!!' if reward > 0 else ''}")
             else:
