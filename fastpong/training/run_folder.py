@@ -17,7 +17,7 @@ from fastpong.arrays import Arrays
 from fastpong.config import Config, make_config, settings
 from fastpong.config_sources import read_toml, to_toml
 from fastpong.errors import UsageError
-from fastpong.training.checkpoint import CheckpointError, DamagedError, DiskFullError, NoCheckpointError, save
+from fastpong.training.checkpoint import CheckpointError, DamagedError, DiskFullError, NoCheckpointError, load, save
 from fastpong.training.facts import Facts, load_facts, parse_metrics
 from fastpong.training.owner import Owner
 
@@ -140,6 +140,12 @@ class RunFolder:
                 files.rename(path, path.with_name(f"{path.name}.damaged"))
         steps, facts = newest.facts.steps, newest.facts
         self._good = [steps]
+        for older in self.checkpoints():
+            if _steps(older) < steps and len(self._good) < CHECKPOINTS:
+                with contextlib.suppress(CheckpointError):
+                    load(older)
+                    self._good.append(_steps(older))
+        self._delete_older()
         weights = {name: array for name, array in newest.arrays.items() if name.startswith("policy.")}
         if not self.best.exists() or (facts.best_steps == steps and not self._is_best_since(steps)):
             self.save_best(weights, facts)
@@ -171,11 +177,14 @@ class RunFolder:
                     raise
                 files.delete(spare.pop(0))
         self._good = [facts.steps, *(steps for steps in self._good if steps != facts.steps)][:CHECKPOINTS]
-        if len(self._good) == CHECKPOINTS:
-            for old in self.checkpoints():
-                if _steps(old) < min(self._good):
-                    files.delete(old)
+        self._delete_older()
         return path
+
+    def _delete_older(self) -> None:
+        if len(self._good) == CHECKPOINTS:
+            for path in self.checkpoints():
+                if _steps(path) < self._good[-1]:
+                    files.delete(path)
 
     def _spare(self, size: int) -> list[Path]:
         """Return what could make room for a file of so many bytes, what matters least first; nothing if it cannot."""

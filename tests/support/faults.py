@@ -28,12 +28,16 @@ class Disk:
 
     def __init__(self, at: int, fault: int | None, stays: bool = False):
         self.at, self.fault, self.stays, self.count = at, fault, stays, 0
+        self.names: list[str] = []  # of the operations so far
         self._durable: dict[str, dict[str, bytes]] = {}  # of each folder that was synced, its names and their contents
         self._contents: dict[str, bytes] = {}  # by path, as they were synced
         self._paths: dict[int, str] = {}  # of open files
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self, f"_{name}") if name in CHANGES else getattr(os, name)
+        if name not in CHANGES:
+            return getattr(os, name)
+        self.names.append(name)
+        return getattr(self, f"_{name}")
 
     def _step(self) -> None:
         self.count += 1
