@@ -74,14 +74,13 @@ class Facts:
     @classmethod
     def of(cls, about: Mapping[str, Any]) -> "Facts":
         """Check what was read; raises `ValueError`, or `UsageError` for an impossible setting."""
-        saved, line, chosen_from = about.get("config"), about.get("line"), about.get("chosen_from", [])
-        if not isinstance(saved, dict) or not isinstance(chosen_from, list):
-            raise ValueError("it does not tell its settings")
-        known = {name: saved[name] for name in settings() if name in saved}
+        line, chosen_from = about.get("line"), about.get("chosen_from", [])
+        if not isinstance(chosen_from, list):
+            raise ValueError("chosen_from is no list")
         if (engine := about.get("engine", "ale")) not in ENGINES:
             raise ValueError("there is no such engine")
         return cls(
-            make_config(str(known.pop("preset", "")), known),
+            _config(about),
             _count(about, "steps"),
             _number(about, "wall_s", 0.0, _MOST),
             _score(about, "score"),
@@ -90,12 +89,20 @@ class Facts:
             engine,
             None if line is None else checked_line(line),
             tuple(_count({"chosen_from": steps}, "chosen_from") for steps in chosen_from),
-            tuple(name for name in settings() if name not in saved),
+            tuple(name for name in settings() if name not in about["config"]),
         )
 
     def about(self) -> dict[str, Any]:
         """Return what `of` reads, as JSON has it."""
         return {name: value for name, value in asdict(self).items() if name != "newer"}
+
+
+def _config(about: Mapping[str, Any]) -> Config:
+    saved = about.get("config")
+    if not isinstance(saved, dict):
+        raise ValueError("it does not tell its settings")
+    known = {name: saved[name] for name in settings() if name in saved}
+    return make_config(str(known.pop("preset", "")), known)
 
 
 def load_facts(path: Path) -> tuple[Arrays, Facts]:
@@ -105,6 +112,19 @@ def load_facts(path: Path) -> tuple[Arrays, Facts]:
         return arrays, Facts.of(about)
     except (ValueError, UsageError) as error:
         raise DamagedError(f"{path} is not a checkpoint of this fastpong ({error})") from None
+
+
+def load_policy(path: Path) -> tuple[Config, Arrays]:
+    """Read what it takes to play, of a file that may say nothing else: settings, and weights float32 by name.
+
+    Raises `CheckpointError`.
+    """
+    arrays, about = load(path)
+    try:
+        config = _config(about)
+    except (ValueError, UsageError) as error:
+        raise DamagedError(f"{path} is not a checkpoint of this fastpong ({error})") from None
+    return config, policy_weights(path, arrays, config)
 
 
 def policy_weights(path: Path, arrays: Arrays, config: Config) -> Arrays:

@@ -9,7 +9,7 @@ from fastpong import files
 from fastpong.arrays import Arrays
 from fastpong.config import Config, changed, check, make_config
 from fastpong.errors import UsageError
-from fastpong.training.facts import load_facts, policy_weights
+from fastpong.training.facts import load_policy
 from fastpong.training.run_folder import CHANGEABLE, RunFolder
 
 SHIPPED = Path(str(resources.files("fastpong") / "agent.npz"))
@@ -25,8 +25,7 @@ def load_weights(path: Path | None) -> tuple[Config, Arrays]:
     if path.is_dir():
         run = RunFolder(path)
         path = run.best if run.best.exists() else next(iter(run.checkpoints()), run.best)
-    arrays, facts = load_facts(path)
-    return facts.config, policy_weights(path, arrays, facts.config)
+    return load_policy(path)
 
 
 def new_settings(changes: Mapping[str, object]) -> Config:
