@@ -3,11 +3,9 @@
 Most of them reach the whole process group. The main process alone answers: it saves, and its subprocesses end with it.
 """
 
-import contextlib
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
@@ -26,29 +24,9 @@ def _handle(handler: Any) -> dict[signal.Signals, Any]:
     return {number: signal.signal(number, handler) for number in ENDING if number not in kept}
 
 
-def _restore(before: dict[signal.Signals, Any]) -> None:
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
 def ignore() -> None:
     """Ignore them in this process, a subprocess."""
     _handle(signal.SIG_IGN)
-
-
-@contextlib.contextmanager
-def ignored_by_children() -> Iterator[None]:
-    """Let the processes that are started inside ignore them, as do those that they start.
-
-    This process gets those that come meanwhile afterwards: what is blocked is kept, even if it is ignored.
-    """
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
-    before = _handle(signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        _restore(before)
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def raise_as_ctrl_c() -> None:
@@ -67,10 +45,13 @@ class Interrupts:
     def __enter__(self) -> "Interrupts":
         self.seen, self._first = False, 0.0
         self._before = _handle(self._note)
+        _ACTIVE.append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        _restore(self._before)
+        _ACTIVE.remove(self)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
@@ -78,3 +59,11 @@ class Interrupts:
             raise KeyboardInterrupt
         if not self.seen:
             self.seen, self._first = True, now
+
+
+_ACTIVE: list[Interrupts] = []
+
+
+def interrupted() -> bool:
+    """Whether one of them has come, and a run is to end at a whole step."""
+    return any(one.seen for one in _ACTIVE)

@@ -22,8 +22,8 @@ from gymnasium.vector import AsyncVectorEnv
 from fastpong.config import Config
 from fastpong.envs.engine import DEFAULT_ENGINE, array_layout
 from fastpong.envs.memory import zeros
+from fastpong.envs.process import start_method
 from fastpong.envs.vector_env import VectorEnv
-from fastpong.envs.worker import start_method
 from fastpong.noise import sticky_repeats
 from fastpong.parallel.machine import usable_cores
 from fastpong.training.actor import Actor
@@ -48,17 +48,16 @@ def _bare(stack: contextlib.ExitStack, config: Config, body: Callable[[Any, Conf
     """Start a process per core, each with its share of the envs."""
     cores = min(usable_cores(), config.num_envs)
     pipes = []
-    with start_method() as method:
-        context: Any = multiprocessing.get_context(method)
-        for core in range(cores):
-            ours, theirs = context.Pipe()
-            envs = range(core * config.num_envs // cores, (core + 1) * config.num_envs // cores)
-            process = context.Process(target=body, args=(theirs, config, envs), daemon=True)
-            process.start()
-            theirs.close()
-            pipes.append(ours)
-            stack.callback(process.join)
-            stack.callback(ours.close)
+    context: Any = multiprocessing.get_context(start_method("ale"))
+    for core in range(cores):
+        ours, theirs = context.Pipe()
+        envs = range(core * config.num_envs // cores, (core + 1) * config.num_envs // cores)
+        process = context.Process(target=body, args=(theirs, config, envs))
+        process.start()
+        theirs.close()
+        pipes.append(ours)
+        stack.callback(process.join)
+        stack.callback(ours.close)
     for pipe in pipes:
         pipe.recv()
 

@@ -116,7 +116,8 @@ def new_emulator() -> ALEInterface:
     emulator.setFloat("repeat_action_probability", 0.0)
     emulator.setInt("max_num_frames_per_episode", MAX_FRAMES)
     rom = roms.get_rom_path("pong")
-    assert rom is not None  # it is part of the ale-py package
+    if rom is None:
+        raise EnvError("this ale-py has no Pong: install it again")
     emulator.loadROM(rom)
     return emulator
 

@@ -12,6 +12,7 @@ from fastpong.envs.emulators import RESET, RESTORE, Emulators, step_head
 from fastpong.envs.engine import DEFAULT_ENGINE, array_layout
 from fastpong.envs.judge import usable
 from fastpong.envs.memory import zeros
+from fastpong.errors import EnvError
 from fastpong.parallel.losses import Losses
 from fastpong.parallel.sharding import Layout
 
@@ -53,7 +54,7 @@ class Envs(ABC):
 
     def reset(self, *, seed: int | None = None) -> Any:
         """Start every game anew; with a seed, from that run seed, otherwise going on with the noise."""
-        self._finish()
+        self._clear()
         if seed is not None:
             self._seed, self._steps = seed, [0] * len(self.groups)
         self._tell(RESET)
@@ -79,7 +80,7 @@ class Envs(ABC):
 
     def restore(self, arrays: Arrays) -> None:
         """Put all envs back to a `snapshot`; takes the place of `reset`. Raises `EnvError` if it is none."""
-        self._finish()
+        self._clear()
         self._steps = [int(arrays["steps"][members[0]]) for members in self.groups]
         for name in [*LAYOUT][1:]:
             self.arrays[name][:] = arrays[name]
@@ -88,6 +89,10 @@ class Envs(ABC):
     def _finish(self) -> None:
         for group in range(len(self.groups)):
             self.recv(group)
+
+    def _clear(self) -> None:
+        """Let no step be in flight, whatever it would bring: also after one that was interrupted."""
+        self._finish()
 
     def _next_step(self, group: int, actions: U8) -> tuple[bytes, bytes]:
         """Count a step of a group; return the head of its message, and its actions."""
@@ -134,3 +139,8 @@ class LocalEnvs(Envs):
 
     def _tell(self, message: bytes) -> None:
         self._emulators.take(message)
+
+
+def unfinished() -> EnvError:
+    """Return the error for a step after one that did not end."""
+    return EnvError("the last step did not end, it was interrupted or failed: call reset")

@@ -32,12 +32,10 @@ def check_workers(env_count: int, workers: int | None, local_size: int = 1) -> i
     """
     if workers is None:
         return min(env_count, max(1, usable_cores() // local_size))
-    if workers < 1:
-        raise UsageError(f"--workers must be 1 or more, not {workers}")
+    if not isinstance(workers, int | np.integer) or workers < 1:
+        raise UsageError(f"workers must be an integer, 1 or more, not {workers!r}")
     if workers > env_count:
-        raise UsageError(
-            f"{workers} workers have too little to do with {env_count} envs: use --workers {env_count} or fewer"
-        )
+        raise UsageError(f"{workers} workers have too little to do with {env_count} envs: use {env_count} or fewer")
     return workers
 
 

@@ -12,21 +12,19 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 
 import numpy as np
 
 from fastpong.arrays import U8
 from fastpong.envs.emulators import MAX_GROUPS, RESTORE, message_length
+from fastpong.envs.patience import Patience
+from fastpong.envs.process import Process, end_all
 from fastpong.envs.worker import DONE, GONE, LONGEST_ERROR
 from fastpong.errors import EnvError
 from fastpong.parallel.losses import Losses
-from fastpong.parallel.machine import processor_time
 
-HANG_SECONDS = 5
-"""A subprocess hangs if it is asked for something and gets no time of a processor for so long.
-
-To be slow is no hang: on a busy or suspended machine it gets little time, or the parent gets none either."""
+START_SECONDS = 0.25
+"""Seconds of a processor that a subprocess may use for each env besides: ALE starts one in 0.09."""
 
 
 class WorkerHandle:
@@ -39,14 +37,14 @@ class WorkerHandle:
     def __init__(
         self,
         name: str,
-        ends: tuple[BaseProcess, Connection],
-        start: Callable[[], tuple[BaseProcess, Connection]],
+        ends: tuple[Process, Connection],
+        start: Callable[[], tuple[Process, Connection]],
         rows: U8,
         groups: Sequence[range],
         losses: Losses,
     ):
         self._name, self._start, self._losses = name, start, losses
-        self._length = message_length(len(rows))
+        self._envs, self._length = len(rows), message_length(len(rows))
         # Of each group the rows, and their copy of before its last step.
         self._rows = [rows[group.start : group.stop] for group in groups]
         self._before = [np.empty_like(states) for states in self._rows]
@@ -73,15 +71,15 @@ class WorkerHandle:
                 self._replace(str(loss))
         self._open.popleft()
 
-    def end(self, seconds: float | None) -> None:
-        """End the subprocess, at the latest after some seconds by force."""
-        self.pipe.close()
-        self.process.join(seconds)
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join()
+    def restart(self) -> None:
+        """Start another subprocess: what this one had still to do is forgotten."""
+        self._open.clear()
+        try:
+            self._begin_anew()
+        except LookupError as loss:
+            self._replace(str(loss))
 
-    def _take(self, process: BaseProcess, pipe: Connection) -> None:
+    def _take(self, process: Process, pipe: Connection) -> None:
         self.process, self.pipe = process, pipe
         with socket.socket(fileno=pipe.fileno()) as side:  # a read that takes longer raises BlockingIOError
             side.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 1, 0))
@@ -95,15 +93,17 @@ class WorkerHandle:
 
     def _read(self) -> None:
         """Read one answer. Raises `LookupError` if the subprocess died or hangs, `EnvError` if it failed."""
-        stood, before = 0, -1.0
-        while stood < HANG_SECONDS:
+        patience = None
+        while True:
             try:
                 answer = os.read(self.pipe.fileno(), len(DONE))
                 if not answer:
                     raise EOFError
             except BlockingIOError:
-                now = processor_time(self.process.pid)
-                stood, before = (stood + 1 if now == before else 0), now
+                if patience is None:
+                    patience = Patience(self.process.pid, START_SECONDS * self._envs)
+                elif patience.is_over():
+                    raise LookupError(f"(pid {self.process.pid}) hangs") from None
             except GONE:
                 raise LookupError(self._end()) from None
             else:
@@ -111,7 +111,6 @@ class WorkerHandle:
                     return
                 error, _, trace = os.read(self.pipe.fileno(), LONGEST_ERROR).decode(errors="replace").partition("\n")
                 raise EnvError(f"an env subprocess failed: {error}") from RuntimeError(trace)
-        raise LookupError(f"(pid {self.process.pid}) hangs")
 
     def _end(self) -> str:
         """Say how the subprocess ended."""
@@ -124,20 +123,26 @@ class WorkerHandle:
         """Start another subprocess, and let it do what this one had still to do."""
         while True:
             self._losses.add(self._name, loss)
-            self.end(0.0)
             try:
-                self._take(*self._start())
-                steps = [message[0] for message in self._open if message[0] < MAX_GROUPS]
-                for group in steps:
-                    self._rows[group][:] = self._before[group]
-                if steps:
-                    self._write(RESTORE)
-                    self._read()
-                for message in self._open:
-                    self._write(message)
+                self._begin_anew()
                 return
             except LookupError as error:
                 loss = str(error)
-            except (EOFError, OSError) as error:
-                loss = f"does not start ({error!r})"
-                time.sleep(1.0)  # the fork server may have died, too: soon there is another one
+
+    def _begin_anew(self) -> None:
+        """Try to. Raises `LookupError` if the new subprocess is lost as well."""
+        self.pipe.close()
+        end_all([self.process], 0.0)
+        try:
+            self._take(*self._start())
+            steps = [message[0] for message in self._open if message[0] < MAX_GROUPS]
+            for group in steps:
+                self._rows[group][:] = self._before[group]
+            if steps:
+                self._write(RESTORE)
+                self._read()
+            for message in self._open:
+                self._write(message)
+        except (EOFError, OSError) as error:
+            time.sleep(1.0)  # the fork server may have died, too: soon there is another one
+            raise LookupError(f"does not start ({error!r})") from None

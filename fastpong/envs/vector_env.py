@@ -7,10 +7,8 @@ per subprocess; observations go through shared memory and are never copied or pi
 
 import functools
 import multiprocessing
-from collections.abc import Sequence
-from multiprocessing import util
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from typing import Any, cast
 
 import numpy as np
@@ -20,14 +18,15 @@ from gymnasium.vector.utils import batch_space
 
 from fastpong.arrays import U8, Arrays
 from fastpong.config import Config
-from fastpong.envs.base import Envs
+from fastpong.envs.base import Envs, unfinished
 from fastpong.envs.division import check_workers, divide
 from fastpong.envs.emulators import MAX_GROUPS, Emulators
 from fastpong.envs.engine import DEFAULT_ENGINE, array_layout
 from fastpong.envs.handle import WorkerHandle
 from fastpong.envs.judge import usable
 from fastpong.envs.memory import SharedArrays
-from fastpong.envs.worker import GONE, start_method, work
+from fastpong.envs.process import Process, end_all, start_method
+from fastpong.envs.worker import GONE, work
 from fastpong.errors import EnvError, UsageError
 from fastpong.parallel.losses import Losses
 from fastpong.parallel.machine import pin
@@ -82,7 +81,7 @@ class VectorEnv(AsyncVectorEnv, Envs):
         engine: str = DEFAULT_ENGINE,
     ):
         if env_count < 1:
-            raise UsageError(f"--envs must be 1 or more, not {env_count}")
+            raise UsageError(f"num_envs must be 1 or more, not {env_count}")
         owned, cuts, members, self._parts = divide(
             env_count, check_workers(env_count, workers), min(groups, env_count, MAX_GROUPS)
         )
@@ -91,38 +90,37 @@ class VectorEnv(AsyncVectorEnv, Envs):
         self._memory = SharedArrays(array_layout(env_count, engine, extras))
         self._begin(range(env_offset, env_offset + env_count), members, self._memory.arrays, seed, engine)
         rules = frame_skip, repeat_action_probability, num_actions, engine
-        self._functions = [
+        functions = [
             functools.partial(Emulators, range(env_offset + own.start, env_offset + own.stop), cut, *rules)
             for own, cut in zip(owned, cuts, strict=True)
         ]
-        self._work = functools.partial(work, self._memory, owned)
-        self._pinned = pinned
+        body, method = functools.partial(work, self._memory, owned), start_method(engine)
         self.losses = losses or Losses()
-        self.closed, self._handles = False, []
+        self.closed, self._broken, self._handles = False, False, []
         try:
-            with start_method(engine) as context:
-                super().__init__(
-                    self._functions,
-                    shared_memory=False,  # gymnasium's has a name, and a lock for each array
-                    copy=False,
-                    context=context,
-                    worker=self._work,
-                    autoreset_mode=AutoresetMode.SAME_STEP,
-                )
+            super().__init__(
+                functions,
+                shared_memory=False,  # gymnasium's has a name, and a lock for each array
+                copy=False,
+                context=method,
+                worker=body,
+                autoreset_mode=AutoresetMode.SAME_STEP,
+            )
         except GONE:
             raise EnvError("the env subprocesses ended as they started: see what fastpong doctor says") from None
-        del self.error_queue  # subprocesses answer with their errors; and its semaphores have names
         self.num_envs, one = env_count, cast(Dict, self.single_observation_space)
         self.observation_space = batch_space(one, env_count)
         self.action_space = batch_space(self.single_action_space, env_count)
         self.observations = {name: self.arrays[name] for name in one}
-        for index, ends in enumerate(zip(self.processes, self.parent_pipes, strict=True)):
-            self._pin(index)
+        for index, (process, pipe) in enumerate(zip(self.processes, self.parent_pipes, strict=True)):
+            place = functools.partial(pin, worker=index, workers=self.workers) if pinned else _leave
+            place(process.pid)
+            again = functools.partial(
+                _start, method, body, functions[index], index, place, self.processes, self.parent_pipes
+            )
             rows = self.arrays["rows"][owned[index].start : owned[index].stop]
-            again = functools.partial(self._start, index)
-            self._handles.append(WorkerHandle(f"env subprocess {index}", ends, again, rows, cuts[index], self.losses))
-        # A program that ends without closing us: multiprocessing then waits for subprocesses, and they for messages.
-        util.Finalize(self, _let_go, (self._handles,), exitpriority=0)
+            name, ends = f"env subprocess {index}", (cast(Process, process), pipe)
+            self._handles.append(WorkerHandle(name, ends, again, rows, cuts[index], self.losses))
 
     @classmethod
     def of(
@@ -153,50 +151,54 @@ class VectorEnv(AsyncVectorEnv, Envs):
 
     def send(self, group: int, actions: U8) -> None:
         """See `Envs`."""
-        assert not self._in_flight[group], "recv comes before send"
+        if self._broken or self._in_flight[group]:
+            raise unfinished()
+        self._broken = True  # until all have it
         head, chosen = self._next_step(group, actions)
         for worker, part in self._parts[group]:
             self._handles[worker].send(head + chosen[part])
         self._in_flight[group] = True
+        self._broken = False
 
     def recv(self, group: int) -> None:
         """See `Envs`."""
+        if self._broken:
+            raise unfinished()
         if not self._in_flight[group]:
             return
+        self._broken = True  # until all have answered
         for worker, _ in self._parts[group]:
             self._handles[worker].wait()
         self._in_flight[group] = False
+        self._broken = False
+
+    def _clear(self) -> None:
+        if self._broken:  # nobody knows who has been told what: an interrupt comes between any two lines
+            for handle in self._handles:
+                handle.restart()
+            self._in_flight = [False] * len(self.groups)
+            self._broken = False
+        else:
+            self._finish()
 
     def _tell(self, message: bytes) -> None:
+        self._broken = True
         for handle in self._handles:
             handle.send(message)
         for handle in self._handles:
             handle.wait()
+        self._broken = False
 
-    def close_extras(self, timeout: float | None = 2.0, terminate: bool = False) -> None:
+    def _check_spaces(self) -> None:
+        """Ask nobody: gymnasium would wait without a limit, and one function makes all envs."""
+
+    def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:
         """Stop the subprocesses; they hold nothing that would have to be saved."""
         for handle in self._handles:
             handle.pipe.close()
-        for handle in self._handles:
-            handle.end(0.0 if terminate else timeout)
+        seconds = 0.0 if terminate else 2.0 if timeout is None else timeout
+        end_all([handle.process for handle in self._handles], seconds)
         self._memory.close()
-
-    def _start(self, worker: int) -> tuple[BaseProcess, Connection]:
-        """Start a subprocess that takes the place of one that gymnasium started."""
-        with start_method(self.engine) as name:
-            context: Any = multiprocessing.get_context(name)
-            parent_pipe, pipe = context.Pipe()
-            arguments = (worker, self._functions[worker], pipe, parent_pipe)
-            process = context.Process(target=self._work, args=arguments, daemon=True)
-            process.start()
-        pipe.close()
-        self.processes[worker], self.parent_pipes[worker] = process, parent_pipe
-        self._pin(worker)
-        return process, parent_pipe
-
-    def _pin(self, worker: int) -> None:
-        if self._pinned:
-            pin(self.processes[worker].pid, worker, self.workers)
 
     def __enter__(self) -> "VectorEnv":
         return self
@@ -205,6 +207,20 @@ class VectorEnv(AsyncVectorEnv, Envs):
         self.close()
 
 
-def _let_go(handles: list[WorkerHandle]) -> None:
-    for handle in handles:
-        handle.pipe.close()
+def _start(
+    method: str, body: Callable[..., None], function: Callable[[], Emulators], index: int,
+    place: Callable[[int | None], None], processes: list[Any], pipes: list[Connection],
+) -> tuple[Process, Connection]:  # fmt: skip
+    """Start a subprocess that takes the place of one that gymnasium started. It holds no env: that would never end."""
+    context: Any = multiprocessing.get_context(method)
+    parent_pipe, pipe = context.Pipe()
+    process: Process = context.Process(target=body, args=(index, function, pipe, parent_pipe))
+    process.start()
+    pipe.close()
+    processes[index], pipes[index] = process, parent_pipe
+    place(process.pid)
+    return process, parent_pipe
+
+
+def _leave(process: int | None) -> None:
+    """Leave a subprocess to the system's choice of cores."""

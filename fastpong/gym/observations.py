@@ -8,10 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpong.arrays import I64, U8, Arrays, Bool
-from fastpong.errors import UsageError
 from fastpong.kernels.drawing import FRAMES, SIDE, draw_courts, draw_differences, draw_in_colour, draw_stacks
 from fastpong.kernels.preprocess import PIXELS, as_words
-from fastpong.pong import ACTION_SETS, COURT, SCREEN
+from fastpong.pong import COURT, SCREEN
 
 Array = npt.NDArray[Any]
 
@@ -139,13 +138,3 @@ KINDS: dict[str, type[Observations]] = {
     "screen": Observations, "rgb": Colours, "court": Courts, "karpathy": Differences, "stack84": Stacks,
 }  # fmt: skip
 """The kinds of observations, by the word for ``obs``."""
-
-
-def check_options(obs: str, actions: int, render_mode: str | None) -> None:
-    """Raise `UsageError` for an impossible option of an env."""
-    if obs not in KINDS:
-        raise UsageError(f"obs is one of {', '.join(KINDS)}, not {obs!r}")
-    if actions not in ACTION_SETS:
-        raise UsageError(f"actions is one of {', '.join(map(str, ACTION_SETS))}, not {actions!r}")
-    if render_mode not in (None, "rgb_array"):
-        raise UsageError(f"render_mode is 'rgb_array' or None, not {render_mode!r}: fastpong play has a window")

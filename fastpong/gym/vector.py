@@ -8,10 +8,12 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from fastpong.arrays import F64, I64, U8, Bool
+from fastpong.envs.base import unfinished
 from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.errors import EnvError, UsageError
-from fastpong.gym.observations import KINDS, Array, check_options
+from fastpong.gym.observations import KINDS, Array
+from fastpong.gym.options import check_options, checked_rules, checked_seed, games_seed
 from fastpong.kernels.drawing import in_colour
 from fastpong.pong import ACTION_SETS, ACTIONS, STAY, WINNING
 
@@ -85,8 +87,10 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         workers: int | None = None,
         engine: str = DEFAULT_ENGINE,
         render_mode: str | None = None,
+        **others: object,
     ):
-        check_options(obs, actions, render_mode)
+        check_options(PongVectorEnv, others, obs, actions, render_mode)
+        num_envs, frame_skip, probability = checked_rules(num_envs, frame_skip, repeat_action_probability)
         try:
             mode = AutoresetMode(autoreset_mode)
         except ValueError:
@@ -97,7 +101,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         self.num_envs, self.render_mode, self.closed = num_envs, render_mode, True
         kind = KINDS[obs]
         self._envs = VectorEnv(
-            num_envs, workers, frame_skip=frame_skip, repeat_action_probability=repeat_action_probability,
+            num_envs, workers, frame_skip=frame_skip, repeat_action_probability=probability,
             num_actions=len(ACTIONS), groups=min(MAX_GROUPS, max(1, num_envs // GROUP)), pinned=True,
             extras=kind.extras, engine=engine,
         )  # fmt: skip
@@ -107,7 +111,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         self.single_observation_space, self.observation_space = kind.space(), batch_space(kind.space(), num_envs)
         self.single_action_space = gymnasium.spaces.Discrete(actions)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._started = False
+        self._started = self._stepping = False
         self._scores = np.zeros((2, num_envs), np.int64)  # points won, and lost
         self._steps = np.zeros(num_envs, np.int64)
         self._over = np.zeros(num_envs, bool)  # games that ended and did not begin anew
@@ -118,19 +122,17 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         Those of a game depend on the seed, its index and the number of steps. The first reset without a seed draws one.
         """
         self._check_open()
-        if seed is not None and not isinstance(seed, int | np.integer):
-            raise UsageError(f"seed is one number for all games, not {seed!r}")
-        if seed is not None and seed < 0:
-            raise UsageError(f"seed is 0 or more, not {seed}")
-        super().reset(seed=None if seed is None else int(seed))
+        seed = None if seed is None else checked_seed(seed)
+        super().reset(seed=seed)
         if seed is None and not self._started:
             seed = int(self.np_random.integers(2**31))
-        self._started = True
-        self._envs.reset(seed=seed)
+        self._started = self._stepping = True
+        self._envs.reset(seed=None if seed is None else games_seed(seed))
         self._scores[:], self._steps[:], self._over[:] = 0, 0, False
         everyone = np.arange(self.num_envs)
         self._observations.begin()
         self._observations.update(everyone, np.ones(self.num_envs, bool))
+        self._stepping = False
         return self._observations.now, {}
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
@@ -142,7 +144,10 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         self._check_open()
         if not self._started:
             raise UsageError("reset comes before step")
+        if self._stepping:
+            raise unfinished()
         choices = self._checked(actions)
+        self._stepping = True
         choices[self._over] = STAY
         envs, seen = self._envs, self._observations
         for group, members in enumerate(envs.groups):
@@ -160,6 +165,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
             seen.update(members, fresh[members])
         rewards = envs.rewards.astype(np.float64)
         terminated, truncated, infos = self._count(rewards, ended, infos)
+        self._stepping = False
         return seen.now, rewards, terminated, truncated, infos
 
     def _last_observations(self, members: I64, infos: dict[str, Any]) -> dict[str, Any]:

@@ -55,6 +55,11 @@ def in_colour(screens: U8) -> U8:
     return images
 
 
+def in_grey(screens: U8) -> U8:
+    """Return screens, uint8 of palette indices, in ALE's grey, uint8 of the same shape."""
+    return _GREYS[screens]
+
+
 def draw_in_colour(screens: U8, rows: I64, members: I64, images: U8) -> None:
     """Draw screens, uint8 (rows, 210, 160), into images, uint8 (envs, 210, 160, 3), as `draw_colours` does."""
     flat = images.reshape(*images.shape[:2], -1)

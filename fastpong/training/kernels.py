@@ -16,7 +16,7 @@ import numpy as np
 
 from fastpong.config import Config
 from fastpong.envs.judge import is_judged
-from fastpong.envs.worker import start_early
+from fastpong.envs.process import start_early
 from fastpong.kernels.compile.cache import remove_old_folders
 from fastpong.kernels.compile.jit import is_cached
 from fastpong.kernels.preprocess import Observation, as_words

@@ -12,10 +12,11 @@ import numpy as np
 import psutil
 import pytest
 
-from fastpong.envs import handle
+from fastpong.envs import patience, process
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.errors import LostError
 from fastpong.parallel.losses import MOST, Losses
+from fastpong.signals import Interrupts
 from tests.support.envs import ENGINES, Seen, play_at_random
 from tests.support.faults import fault
 
@@ -92,7 +93,7 @@ def test_steps_in_flight_are_taken_again_from_their_rows(engine: str, undisturbe
 
 @fault("an env subprocess hangs", times=10)
 def test_one_that_hangs_is_replaced(engine: str, undisturbed: list[Seen], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handle, "HANG_SECONDS", 1)
+    monkeypatch.setattr(patience, "IDLE_SECONDS", 1)
     stopped: list[psutil.Process] = []
 
     def fault(envs: VectorEnv, step: int) -> None:
@@ -108,18 +109,59 @@ def test_one_that_hangs_is_replaced(engine: str, undisturbed: list[Seen], monkey
 
 @fault("an env subprocess is slow", times=10)
 def test_to_be_slow_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handle, "HANG_SECONDS", 1)
+    monkeypatch.setattr(patience, "IDLE_SECONDS", 1)
     with VectorEnv(24, 1, frame_skip=2000) as envs:
         envs.reset()
         play_at_random(envs, 1)  # takes more than three seconds
         assert envs.losses.count == 0
 
 
+@fault("an env subprocess never ends a step", times=10)
+def test_one_that_works_for_too_long_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "BUSY_SECONDS", 0.5)
+    notes: list[str] = []
+    with VectorEnv(1, 1, frame_skip=10**9, losses=Losses(notes.append)) as envs:
+        envs.reset()
+        with pytest.raises(LostError, match="hangs"):
+            play_at_random(envs, 1)
+    assert len(notes) == MOST and all("hangs" in note for note in notes)
+
+
+@fault("SIGTERM while an env subprocess hangs", times=10)
+def test_a_run_that_is_to_end_waits_for_none_that_hangs(
+    engine: str, undisturbed: list[Seen], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is replaced at once, so that the step is done, and the run can save and end."""
+    monkeypatch.setattr(patience, "IDLE_SECONDS", 10**6)
+
+    def fault(envs: VectorEnv, step: int) -> None:
+        if step == 8:
+            strike(envs, 0, signal.SIGSTOP)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with Interrupts() as interrupts:
+        seen, notes = play(engine, fault)
+    assert interrupts.seen and seen == undisturbed and len(notes) == 1
+
+
+@fault("the fork server hangs at the end", times=10)
+def test_the_end_waits_for_no_server_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "LEAVE_SECONDS", 0.2)
+    envs = VectorEnv(2, 2)
+    envs.reset()
+    workers = [psutil.Process(process.pid) for process in envs.processes]
+    server = workers[0].parent()
+    server.suspend()
+    envs.close(timeout=0.2)  # it can tell nobody that they have ended
+    server.kill()
+    assert not psutil.wait_procs(workers, timeout=20)[1]
+
+
 SUSPENDED = """
-from fastpong.envs import handle
+from fastpong.envs import patience, process
 from fastpong.envs.vector_env import VectorEnv
 from tests.support.envs import play_at_random
-handle.HANG_SECONDS = 1
+patience.IDLE_SECONDS = 1
 with VectorEnv(5, 2, seed=6) as envs:
     envs.reset()
     print(flush=True)

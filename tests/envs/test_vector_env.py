@@ -67,7 +67,7 @@ def test_it_is_a_gymnasium_environment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("env_count", "workers", "words"), [(4, 5, "4 envs"), (4, 0, "1 or more"), (0, None, "--envs")]
+    ("env_count", "workers", "words"), [(4, 5, "4 envs"), (4, 0, "1 or more"), (0, None, "1 or more")]
 )
 def test_impossible_numbers(env_count: int, workers: int | None, words: str) -> None:
     with pytest.raises(UsageError, match=words):

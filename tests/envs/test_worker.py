@@ -1,6 +1,5 @@
 """What an env subprocess is to the system, and what it answers when something is wrong."""
 
-import os
 import signal
 import time
 
@@ -9,7 +8,6 @@ import psutil
 import pytest
 
 from fastpong.envs.vector_env import VectorEnv
-from fastpong.envs.worker import THREAD_VARIABLES, start_method
 from fastpong.errors import EnvError
 from tests.support.envs import play_at_random
 
@@ -41,12 +39,3 @@ def test_a_subprocess_ends_with_its_parents_pipe() -> None:
     _, left = psutil.wait_procs(processes, timeout=20)
     assert not left
     envs.close(terminate=True)
-
-
-def test_the_users_environment_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    given, missing = THREAD_VARIABLES[:2]
-    monkeypatch.setenv(given, "7")
-    monkeypatch.delenv(missing, raising=False)
-    with start_method():
-        assert all(os.environ[name] == "1" for name in THREAD_VARIABLES)
-    assert os.environ[given] == "7" and missing not in os.environ

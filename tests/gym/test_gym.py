@@ -1,5 +1,6 @@
 """``fastpong/Pong-v0`` through gymnasium's own checks and wrappers, and against ``ALE/Pong-v5``."""
 
+import ast
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation, RecordVideo
 from gymnasium.wrappers import vector as wrappers
 
+import fastpong
 from fastpong.errors import EnvError, UsageError
 from fastpong.gym import PongEnv, PongVectorEnv
 from fastpong.gym.observations import KINDS
@@ -205,22 +207,11 @@ def test_wrong_actions(actions: Any, said: str) -> None:
 
 
 def test_wrong_use_is_told_and_leaves_nothing_behind() -> None:
-    for options, said in (
-        ({"obs": "grey"}, "obs is one of screen, rgb"), ({"actions": 4}, "one of 2, 3, 6"),
-        ({"workers": 9}, "too little"), ({"num_envs": 0}, "1 or more"), ({"autoreset_mode": "x"}, "SameStep"),
-        ({"render_mode": "human"}, "fastpong play"), ({"engine": "stella"}, "the engine is one of"),
-    ):  # fmt: skip
-        with pytest.raises(UsageError, match=said):
-            PongVectorEnv(**{"num_envs": 3, **options})  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="the engine is one of"):
-        PongEnv(engine="stella")
     envs, env = make(), PongEnv()
     with pytest.raises(UsageError, match="reset comes before step"):
         envs.step(np.zeros(3, int))
     with pytest.raises(UsageError, match="reset comes before step"):
         env.step(0)
-    with pytest.raises(UsageError, match="one number for all"):
-        envs.reset(seed=[1, 2, 3])  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="render_mode"):
         envs.render()
     processes = envs._envs.processes
@@ -233,6 +224,70 @@ def test_wrong_use_is_told_and_leaves_nothing_behind() -> None:
     env.close()
     with pytest.raises(EnvError, match="is closed"):
         env.reset()
+
+
+class Interruption:
+    """Raises `KeyboardInterrupt` at the n-th line that is run of the envs' own modules, as ctrl-C may."""
+
+    def __init__(self, line: int):
+        self.left, self._before = line, sys.gettrace()
+
+    def __enter__(self) -> "Interruption":
+        sys.settrace(self._trace)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(self._before)
+
+    def _trace(self, frame: Any, event: str, _: Any) -> Any:
+        name = frame.f_code.co_filename
+        if "/fastpong/gym/" not in name and "/fastpong/envs/" not in name:
+            return None
+        if event == "line":
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+        return self._trace
+
+
+def play_three(envs: Any, shape: tuple[int, ...]) -> Any:
+    return [envs.step(np.full(shape, 2) if shape else 2)[0].copy() for _ in range(3)]
+
+
+@pytest.mark.parametrize("call", ["step", "reset"])
+@pytest.mark.parametrize("env", [PongEnv, lambda: make(32, workers=2, obs="stack84")], ids=["single", "vector"])
+def test_ctrl_c_may_come_at_any_line(env: Callable[[], Any], call: str) -> None:
+    """A reset then plays the games of a fresh env; a step without it says that it is needed, or goes on."""
+    envs, shape = env(), () if env is PongEnv else (32,)
+    first, _ = envs.reset(seed=7)
+    expected = [first.copy(), *play_three(envs, shape)]
+    line, step = 0, 1 if env is PongEnv else 11
+    while True:
+        line += step
+        with Interruption(line) as interruption:
+            try:
+                envs.step(np.full(shape, 3) if shape else 3) if call == "step" else envs.reset(seed=8)
+            except KeyboardInterrupt:
+                pass
+        if interruption.left > 0:
+            break  # there are no more lines
+        try:
+            envs.step(np.full(shape, 3) if shape else 3)
+        except EnvError as error:
+            assert "call reset" in str(error)
+        first, _ = envs.reset(seed=7)
+        np.testing.assert_array_equal([first, *play_three(envs, shape)], expected)
+    assert line > 15
+    if shape:
+        assert envs._envs.losses.count == 0
+    envs.close()
+
+
+def test_nothing_depends_on_assertions() -> None:
+    """Python -O leaves them out."""
+    for package in ("envs", "gym"):
+        for path in (Path(fastpong.__file__).parent / package).glob("*.py"):
+            assert not any(isinstance(node, ast.Assert) for node in ast.walk(ast.parse(path.read_text()))), path
 
 
 SCRIPT = """

@@ -67,7 +67,7 @@ def test_the_candidate_that_plays_best_becomes_best(tmp_path: Path) -> None:
     assert choose_best(config, run, 1, print) is None, "one candidate is no choice"
     add_candidate(config, run, 200, 20.0, action=1)  # luckier in training
     assert choose_best(changed(config, {"eval_games": 0}), run, 1, print) is None
-    with pytest.raises(UsageError, match="--workers must be 1 or more"):  # as many as asked for play
+    with pytest.raises(UsageError, match="workers must be an integer, 1 or more"):  # as many as asked for play
         choose_best(config, run, -1, print)
     facts = choose_best(config, run, 1, print)
     assert facts is not None
