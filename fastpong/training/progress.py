@@ -194,7 +194,7 @@ class LiveProgress(Progress):
         parts: list[Text] = []
         if self._lines:
             told = describe(*reversed(self._lines[-2:])).split()  # without what aligns lines
-            parts.append(Text(" ".join(told), style="bold"))
+            parts.append(Text(printable(" ".join(told)), style="bold"))
             points = [(line["steps"], line["score"]) for line in self._lines if line["score"] is not None]
             parts += [Text(row, style="green", no_wrap=True) for row in curve(points, width, height)]
         if self._note:
