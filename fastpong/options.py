@@ -39,7 +39,7 @@ def option(
 
 def _finite(value: Any) -> Any:
     """Return a number, or None; inf and nan, which no range of click's keeps out, are no numbers of anything."""
-    if value is not None and not math.isfinite(value):
+    if isinstance(value, float) and not math.isfinite(value):
         raise typer.BadParameter(f"{value} is not finite.")
     return value
 
@@ -131,13 +131,10 @@ Steps = Annotated[
 Minutes = Annotated[
     float | None,
     option(
-        "Train for this many minutes; the choice of best.npz comes after them (--set eval_games=0: none).",
-        "--minutes",
-        low=0.001,
-        metavar="X",
-        group="Run",
+        "Train for this many minutes; the choice of best.npz comes after them (--set eval_games=0: none).", "--minutes",
+        low=0.001, metavar="X", group="Run",
     ),
-]
+]  # fmt: skip
 Progress = Annotated[
     str | None, option("live, lines or none.", "--progress", default="live in a terminal, else lines", metavar="KIND")
 ]

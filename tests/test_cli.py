@@ -59,6 +59,14 @@ def test_wrong_usage_is_one_line_and_leaves_nothing(arguments: list[str], words:
     assert not os.listdir(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "arguments", [["play", "--speed", "inf"], ["play", "--speed", "101"], ["bench", "--seconds", "inf"]]
+)
+def test_numbers_have_an_upper_end(arguments: list[str], tmp_path: Path) -> None:
+    done = fastpong(*arguments, cwd=tmp_path)
+    assert done.returncode == 2 and f"'{arguments[1]}'" in one_line(done.stderr)
+
+
 def test_flags_go_before_the_environment_and_that_before_files(tmp_path: Path) -> None:
     """What would be trained is printed as a config.toml, which repeats it."""
     (tmp_path / "own.toml").write_text("gamma = 0.5\nbatch_size = 400\nhidden_units = 128\n")
@@ -132,6 +140,7 @@ def test_version_help_and_what_they_load(tmp_path: Path) -> None:
         assert re.search(rf"^\s+{command}\b", overview, re.MULTILINE)
         page = fastpong(command, "--help", cwd=tmp_path)
         assert page.returncode == 0 and page.stdout.partition("Examples:")[2].count("fastpong ") == 2
+        assert ("FASTPONG_GAMMA=0.9" in page.stdout) == (command == "train")
     assert fastpong(cwd=tmp_path).returncode == 2
     assert fastpong("-h", cwd=tmp_path).stdout == overview and "..." not in overview.partition("Commands:")[2]
 

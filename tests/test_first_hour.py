@@ -88,6 +88,8 @@ def test_eval_says_who_plays_and_counts_games_and_time_where_somebody_looks(fold
     assert lines[0] == lines[-1] == "run, sampled actions, sticky 0.25, seed 0"
     assert lines[1] == "0 of 2 games 0:00:00" and any(line.startswith("2 of 2 games 0:0") for line in lines)
     assert lines[-2].startswith("mean score -") and "confidence" not in lines[-2] and "over 2 games" in lines[-2]
+    dumb = Terminal("eval", "run", "--games", "2", "--sample", cwd=folder, TERM="dumb").run()
+    assert dumb == [lines[0], *lines[-2:]]
 
 
 def test_no_result_is_lost_for_want_of_an_alphabet_or_a_stdout(folder: Path) -> None:

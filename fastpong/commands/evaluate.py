@@ -11,6 +11,7 @@ from fastpong.agent import Agent
 from fastpong.api import evaluate
 from fastpong.errors import tell
 from fastpong.training.evaluate import Evaluation
+from fastpong.training.progress import can_redraw
 
 _FEW = 10  # of fewer games a bootstrap interval says only what they were
 
@@ -19,11 +20,11 @@ def run(agent: Agent, seed: int, games: int, workers: int | None, engine: str, a
     """Play whole games, and print the mean score; in a terminal, say who plays, and count games and time meanwhile."""
     if agent.config.repeat_action_probability == 0 and not agent.sample and games > 1:
         tell("without sticky actions a greedy agent plays the same game every time: use --sample")
-    looked_at, who = sys.stderr.isatty(), f"{agent}, seed {seed}"
-    if looked_at:
+    who = f"{agent}, seed {seed}"
+    if sys.stderr.isatty():
         tell(who)
     columns = TextColumn("{task.completed} of " + count(games)), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not looked_at) as progress:
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not can_redraw()) as progress:
         task = progress.add_task("", total=games)
         result = evaluate(
             agent, games, seed=seed, workers=workers, engine=engine,

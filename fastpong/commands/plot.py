@@ -72,7 +72,7 @@ def _curves(runs: Sequence[Path], number: Callable[[dict[str, Any]], float]) -> 
     complaints = []
     for run, name in zip(runs, names_of(runs), strict=True):
         try:
-            curves += _curves_of(run, name, len(runs) > 1, number)
+            curves += list(_curves_of(run, name, len(runs) > 1, number))  # all of a file, or none
         except UsageError as error:
             complaints.append(str(error))
             continue
@@ -114,7 +114,7 @@ def names_of(runs: Sequence[Path]) -> list[str]:
     for one in parts:
         others = [other for other in parts if other != one]
         lengths = (length for length in range(1, len(one)) if all(one[-length:] != other[-length:] for other in others))
-        names.append("/".join(one[-next(lengths, len(one)) :]))
+        names.append(str(Path(*one[-next(lengths, len(one)) :])))
     return names
 
 

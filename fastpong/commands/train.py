@@ -60,12 +60,12 @@ def run(request: Request, show: str | None, log: str | None, as_json: bool) -> i
     def report(config: Config, folder: RunFolder, result: Result) -> None:
         _report(config, folder, result, request, as_json)
         if not as_json and show != "none":
-            tell(_what_next(folder, result, request.engine))
+            tell(what_next(folder, result, request.engine))
 
     return 130 if hold(request, display, report).result.reason == "interrupted" else 0
 
 
-def _what_next(folder: RunFolder, result: Result, engine: str) -> str:
+def what_next(folder: RunFolder, result: Result, engine: str) -> str:
     """Return the commands with which a run goes on, unless it has reached its target, and with which to look at it."""
     go_on = "" if result.reason == "target" else f"go on: {to_go_on(folder, engine)} · "
     return f"{go_on}watch it: fastpong play {shlex.quote(str(folder.path))} --terminal"

@@ -47,6 +47,11 @@ class Progress:
         """Leave the terminal as it was."""
 
 
+def can_redraw() -> bool:
+    """Return whether stderr is a terminal that lets lines be drawn over one another."""
+    return sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
 KINDS = ("live", "lines", "none")
 
 
@@ -61,8 +66,7 @@ def make_progress(
     ipython: Any = sys.modules.get("IPython")
     in_notebook = ipython is not None and hasattr(ipython.get_ipython(), "kernel")
     if kind is None:
-        terminal = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-        kind = "live" if terminal or in_notebook else "lines"
+        kind = "live" if can_redraw() or in_notebook else "lines"
     if kind == "live":
         return NotebookProgress(title, past) if in_notebook else LiveProgress(Console(stderr=True), title, past)
     if kind == "none":
@@ -194,7 +198,7 @@ class LiveProgress(Progress):
         parts: list[Text] = []
         if self._lines:
             told = describe(*reversed(self._lines[-2:])).split()  # without what aligns lines
-            parts.append(Text(" ".join(told), style="bold"))
+            parts.append(Text(printable(" ".join(told)), style="bold"))
             points = [(line["steps"], line["score"]) for line in self._lines if line["score"] is not None]
             parts += [Text(row, style="green", no_wrap=True) for row in curve(points, width, height)]
         if self._note:

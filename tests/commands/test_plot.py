@@ -94,5 +94,9 @@ def test_wrong_usage(tmp_path: Path) -> None:
         other.write_text(text)
         with pytest.raises(UsageError, match="is not a metrics.jsonl of fastpong"):
             plot([other], tmp_path / "x.png")
+    empty = {"columns": ["steps", "score"], "arms": {"a": {"seeds": {"1": [[1, 2.0]], "2": [[1, None]]}}}}
+    (tmp_path / "some.json").write_text(json.dumps(empty))
+    with pytest.raises(UsageError, match="other.*some.json has no finished game"):
+        plot([other, tmp_path / "some.json"], tmp_path / "x.png")
     with pytest.raises(UsageError, match="cannot write"):
         plot([write_run(tmp_path / "b", [1.0])], tmp_path / "x.what")
