@@ -1,4 +1,6 @@
 import dataclasses
+import os
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -150,6 +152,8 @@ def test_a_file_may_leave_the_groups_out(tmp_path: Path) -> None:
         ("[netwrok]\nhidden_units = 64", "there is no group 'netwrok': did you mean 'network'?"),
         ("[physics]\ngravity = 1", "there is no group 'physics': the groups are run, env,"),
         ("\xff", "not a TOML file"),
+        ("about = 5", "about is a table in a settings file, not 5"),
+        ("# " + (1 << 20) * "x", "larger than 1,048,576 bytes"),
         (None, "cannot read"),
     ],
 )
@@ -161,6 +165,16 @@ def test_bad_files(tmp_path: Path, text: str | None, words: str) -> None:
         read_toml(path)
     assert words in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_files_of_other_systems_and_pipes_are_read(tmp_path: Path) -> None:
+    """As Notepad saves it, and ``--config <(…)``."""
+    (tmp_path / "c.toml").write_bytes(b"\xef\xbb\xbfgamma = 0.5\r\n")
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["cp", tmp_path / "c.toml", tmp_path / "pipe"]):
+        assert read_toml(tmp_path / "c.toml") == read_toml(tmp_path / "pipe") == ({"gamma": 0.5}, {})
+    with pytest.raises(UsageError, match="not a regular file"):
+        read_toml(tmp_path / "pipe", note=print)  # of a run
 
 
 def test_a_file_of_another_version_names_the_one_that_reads_it(tmp_path: Path) -> None:
