@@ -200,6 +200,8 @@ def load(
     it acts: 6 for ``ALE/Pong-v5``, or 2 or 3, see `fastpong.gym.PongVectorEnv`. Raises `CheckpointError`, or
     `UsageError` for an impossible value.
     """
+    if checkpoint == "":
+        raise UsageError("the path of a checkpoint is empty: leave it out for the agent that ships with the package")
     path = None if checkpoint is None else Path(checkpoint)
     config, weights = load_weights(path)
     changes = {} if sticky is None else {"repeat_action_probability": sticky}

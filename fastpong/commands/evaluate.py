@@ -13,8 +13,6 @@ from fastpong.errors import tell
 from fastpong.training.evaluate import Evaluation
 from fastpong.training.progress import can_redraw
 
-_FEW = 10  # of fewer games a bootstrap interval says only what they were
-
 
 def run(agent: Agent, seed: int, games: int, workers: int | None, engine: str, as_json: bool) -> None:
     """Play whole games, and print the mean score; in a terminal, say who plays, and count games and time meanwhile."""
@@ -42,11 +40,10 @@ def run(agent: Agent, seed: int, games: int, workers: int | None, engine: str, a
 
 def _facts(agent: Agent, seed: int, result: Evaluation) -> dict[str, Any]:
     """Return who played, and how, for other programs."""
-    facts: dict[str, Any] = {
+    return {
         "agent": agent.name, "seed": seed, "sticky": agent.config.repeat_action_probability,
         "greedy": not agent.sample, **result.summary(), "scores": result.scores,
     }  # fmt: skip
-    return facts if result.games >= _FEW else {**facts, "ci95_low": None, "ci95_high": None}
 
 
 def count(games: int, kind: str = "") -> str:
@@ -56,6 +53,6 @@ def count(games: int, kind: str = "") -> str:
 
 def interval(facts: dict[str, Any]) -> str:
     """Return the interval of the mean score in words, with a space before; nothing for few games."""
-    if facts["games"] < _FEW:
+    if facts["ci95_low"] is None:
         return ""
     return f" (95 % confidence {facts['ci95_low']:.2f} … {facts['ci95_high']:.2f})"

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from fastpong import files
 from fastpong.config import Config
 from fastpong.errors import UsageError, missing, printable, tell
-from fastpong.training.facts import read_metrics
+from fastpong.training.facts import MAX_METRICS, read_metrics
 from fastpong.training.run_folder import RunFolder
 
 AXES: dict[str, tuple[str, Callable[[dict[str, Any]], float]]] = {
@@ -121,7 +122,7 @@ def names_of(runs: Sequence[Path]) -> list[str]:
 def _several(path: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Yield name and lines of each run of a file of ``bench/runs``: columns, and rows by arm and seed."""
     try:
-        stored = json.loads(path.read_text())
+        stored = json.loads(files.read(path, MAX_METRICS))
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
     except ValueError:

@@ -27,13 +27,16 @@ from fastpong.training.run_folder import RunFolder
 MAX_ENVS = 64
 """Games that are played side by side, at most."""
 
+FEW = 10
+"""Of fewer games the mean has no interval: their scores say more than samples of them."""
+
 # Seeds of evaluations that no `fastpong eval --seed` repeats by accident.
 _CHOICE, _FINAL = 1 << 40, 1 << 41
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How an agent played whole games: the mean score with a 95 % confidence interval (None for one game), games won.
+    """How an agent played whole games: the mean score with a 95 % confidence interval (None for few games), games won.
 
     `steps` are those of all games; `scores` and `lengths`, in steps, those of each, in the order of envs.
 
@@ -96,7 +99,7 @@ def summarise(scores: list[int], lengths: list[int]) -> Evaluation:
     count = len(scores)
     values, counts = np.unique(scores, return_counts=True)
     means = np.random.default_rng(0).multinomial(count, counts / count, 10_000) @ values / count
-    low, high = np.percentile(means, [2.5, 97.5]).tolist() if count > 1 else (None, None)
+    low, high = np.percentile(means, [2.5, 97.5]).tolist() if count >= FEW else (None, None)
     wins = sum(value > 0 for value in scores)
     return Evaluation(count, sum(scores) / count, low, high, wins, sum(lengths), tuple(scores), tuple(lengths))
 
@@ -125,13 +128,17 @@ def choose_best(
         return evaluate(config, candidates[steps][0], games, seed + config.seed, workers, engine=engine)
 
     games, means = config.eval_games, dict[int, float]()
-    note(f"{len(candidates)} candidates for best.npz play {games} games, the best {2 * games} more; ctrl-C skips this")
+    note(
+        f"{len(candidates)} candidates for best.npz play {games} games each, the best {2 * games} more; "
+        "ctrl-C skips this"
+    )
     for number, steps in enumerate(candidates, 1):
         began = time.perf_counter()
         means[steps] = play(steps, games, _CHOICE).mean
         spent = time.perf_counter() - began
         note(f"candidate {number}, the weights after {steps:,} steps: {means[steps]:.2f}, in {spent:.0f} s")
     best = max(means, key=lambda steps: means[steps])
+    note(f"the best, the weights after {best:,} steps, plays {2 * games} more")
     result = {**play(best, 2 * config.eval_games, _FINAL).summary(), "steps": best}  # not those of these games
     result["candidates"] = [{"steps": steps, "mean": mean} for steps, mean in means.items()]
     weights, facts = candidates[best]

@@ -24,7 +24,8 @@ from fastpong.training.metrics import METRICS
 _MOST = 1 << 53
 """No number in a file is larger; JSON's are exact up to here."""
 
-_MAX_METRICS = 1 << 28  # bytes: some half a million lines
+MAX_METRICS = 1 << 28
+"""Bytes of a ``metrics.jsonl``: some half a million lines."""
 
 _NEEDED = ("wall_s", "steps", "steps_per_s", "games", "score", "point_rate", "updates")
 _NEEDED_WITH = {
@@ -142,7 +143,7 @@ def parse_metrics(path: Path) -> tuple[list[dict[str, Any]], list[int]]:
     A last line that a crash cut short is neither.
     """
     try:
-        texts = files.read(path, _MAX_METRICS).splitlines()
+        texts = files.read(path, MAX_METRICS).splitlines()
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
     lines, bad = [], []

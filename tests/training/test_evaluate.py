@@ -52,8 +52,8 @@ def test_the_confidence_interval() -> None:
     assert result.mean == np.mean(scores) and result.wins == 400
     assert result.ci95_low == pytest.approx(result.mean - half, abs=0.03)
     assert result.ci95_high == pytest.approx(result.mean + half, abs=0.03)
-    assert summarise([21, 21, 20], [1, 1, 1]).ci95_high == 21  # none is beyond what a game can bring
-    assert summarise([21, 19, 20, -3], [9] * 4).wins == 3 and summarise([5], [1]).ci95_low is None
+    assert summarise([21, 21, 20, 21, 21] * 2, [1] * 10).ci95_high == 21  # none is beyond what a game can bring
+    assert summarise([21, 19, 20, -3], [9] * 4).wins == 3 and summarise([5] * 9, [1] * 9).ci95_low is None
     assert set(result.summary()) == {"games", "mean", "ci95_low", "ci95_high", "wins", "steps"}
 
 
@@ -74,7 +74,6 @@ def test_the_candidate_that_plays_best_becomes_best(tmp_path: Path) -> None:
     good, bad = facts["candidates"]
     assert (good["steps"], bad["steps"]) == (100, 200) and good["mean"] > 10 > -10 > bad["mean"]
     assert facts["steps"] == 100 and facts["games"] == 2 and 10 < facts["mean"] <= 21
-    assert facts["ci95_low"] <= facts["mean"] <= facts["ci95_high"]
     best, about = load(run.best)
     assert about["steps"] == 100 and about["evaluation"] == facts
     np.testing.assert_array_equal(best["policy.w2"], weights["w2"])
