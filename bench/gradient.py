@@ -23,7 +23,7 @@ from bench.common import in_turns, parser, per_sample
 from fastpong.arrays import F32, I64
 from fastpong.config import make_config
 from fastpong.envs.base import LocalEnvs
-from fastpong.envs.worker import THREAD_VARIABLES
+from fastpong.envs.process import THREAD_VARIABLES
 from fastpong.kernels import mlp, optimiser
 from fastpong.kernels.preprocess import Observation, as_words, dense
 from fastpong.kernels.structs import Mlp

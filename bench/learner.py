@@ -23,8 +23,8 @@ import numpy.typing as npt
 from bench.common import in_turns, parser, per_sample
 from fastpong.arrays import F32, I64
 from fastpong.config import Config, make_config
+from fastpong.envs.process import THREAD_VARIABLES
 from fastpong.envs.vector_env import VectorEnv
-from fastpong.envs.worker import THREAD_VARIABLES
 from fastpong.kernels import optimiser, update
 from fastpong.kernels.compile.barrier import BOTH
 from fastpong.kernels.compile.jit import zeros

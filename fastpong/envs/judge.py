@@ -16,7 +16,7 @@ from fastpong.arrays import U8
 from fastpong.envs.engine import EXTRAS, array_layout, check_engine
 from fastpong.envs.memory import zeros
 from fastpong.kernels.compile.cache import cache_folder
-from fastpong.parallel.machine import processor
+from fastpong.parallel.machine import end_with_parent, processor
 from fastpong.pong import ACTIONS
 
 FRAMES, FRAME_SKIP = 2_000, 4
@@ -99,4 +99,5 @@ def _verdict() -> Path:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     usable("console")  # in a subprocess, so that its caller compiles something else meanwhile

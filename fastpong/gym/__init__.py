@@ -1,4 +1,7 @@
-"""Pong for gymnasium: to import this registers ``fastpong/Pong-v0``, for `gymnasium.make` and `gymnasium.make_vec`."""
+"""Pong for gymnasium: to import this registers ``fastpong/Pong-v0``, for `gymnasium.make` and `gymnasium.make_vec`.
+
+gymnasium imports it by itself for ``gymnasium.make_vec("fastpong.gym:fastpong/Pong-v0")``.
+"""
 
 import gymnasium
 

@@ -4,6 +4,7 @@ import contextlib
 import math
 import os
 import platform
+import threading
 from importlib.metadata import version
 from pathlib import Path
 
@@ -47,6 +48,20 @@ def processor_time(process: int | None) -> float:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     return 0.0
+
+
+LEFT = b"."
+"""What a subprocess reads if it is to go on without its parent."""
+
+
+def end_with_parent() -> None:
+    """Let this subprocess end when the process at the other end of stdin does without having said `LEFT`: killed."""
+
+    def watch() -> None:
+        if not os.read(0, len(LEFT)):
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def pin(process: int | None, worker: int, workers: int) -> None:

@@ -22,7 +22,7 @@ from fastpong.kernels.compile.jit import is_cached
 from fastpong.kernels.preprocess import Observation, as_words
 from fastpong.learners.base import LEARNERS, make_learner
 from fastpong.parallel.comm import Communicator, Serial
-from fastpong.parallel.machine import usable_cores
+from fastpong.parallel.machine import LEFT, end_with_parent, usable_cores
 from fastpong.policy import make_policy
 from fastpong.pong import SCREEN
 from fastpong.rollout.episode_stats import EpisodeStats
@@ -94,10 +94,8 @@ class Compiling:
     def close(self) -> None:
         """Wait for nothing: subprocesses fill the cache and end by themselves."""
         for one in (self._learning, self._judging):
-            if one and one.stdout:
-                one.stdout.close()
-                _LEFT.append(one)
-        _LEFT[:] = [one for one in _LEFT if one.poll() is None]
+            if one:
+                _leave(one)
 
 
 def compiled(config: Config, comm: Communicator, engine: str, note: Callable[[str], object]) -> Compiling:
@@ -121,10 +119,20 @@ def compiled(config: Config, comm: Communicator, engine: str, note: Callable[[st
 
 def _start(module: list[str]) -> "subprocess.Popen[bytes]":
     """Start a subprocess that compiles: it writes a line, or ends, as soon as others can go on."""
-    nowhere = subprocess.DEVNULL
+    pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
     command = [sys.executable, "-P", "-m", *module]  # -P: no files of the current directory
     # In a session of its own, ctrl-C does not end it: its work would have to be done again.
-    return subprocess.Popen(command, stdin=nowhere, stdout=subprocess.PIPE, stderr=nowhere, start_new_session=True)
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere, start_new_session=True)
+
+
+def _leave(one: "subprocess.Popen[bytes]") -> None:
+    """Let a subprocess go on without this process: see `end_with_parent`."""
+    assert one.stdin and one.stdout
+    with contextlib.suppress(BrokenPipeError):  # it has ended
+        one.stdin.write(LEFT)
+        one.stdin.close()
+    one.stdout.close()
+    _LEFT[:] = [other for other in (*_LEFT, one) if other.poll() is None]
 
 
 def _wait(one: "subprocess.Popen[bytes] | None") -> None:
@@ -138,6 +146,7 @@ def _spare(config: Config) -> Config:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     with contextlib.suppress(BrokenPipeError):  # nobody waits any more: the cache is filled all the same
         load_learning(Config(**json.loads(sys.argv[1])), late=False)
         print("the first batch can be learned from", flush=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fastpong.training.kernels import _start
+from fastpong.training.kernels import _leave, _start
 from tests.support.commands import SMALL, fastpong, plant_foreign_code
 
 
@@ -23,6 +23,6 @@ def test_what_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = plant_foreign_code(tmp_path)
     monkeypatch.chdir(tmp_path)
     process = _start(["fastpong.envs.judge"])
-    process.communicate(timeout=120)
-    assert process.returncode == 0
+    _leave(process)
+    assert process.wait(timeout=120) == 0
     assert not ran.exists(), ran.read_text()

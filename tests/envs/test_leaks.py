@@ -26,7 +26,7 @@ def held() -> dict[str, int]:
     return {
         "descriptors": len(os.listdir("/proc/self/fd")),
         "shared maps": sum("memfd:" in line for line in maps),
-        "finalizers": len(multiprocessing.util._finalizer_registry),
+        "finalizers": len(vars(multiprocessing.util)["_finalizer_registry"]),
         "subprocesses": len(psutil.Process().children(recursive=True)),
     }
 

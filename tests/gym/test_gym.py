@@ -1,6 +1,7 @@
 """``fastpong/Pong-v0`` through gymnasium's own checks and wrappers, and against ``ALE/Pong-v5``."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -307,3 +308,10 @@ def test_a_script_needs_no_guard(how: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 0
     assert done.stderr == ""
+
+
+def test_the_readmes_line_needs_no_other_import(tmp_path: Path) -> None:
+    (line,) = re.findall(r"gymnasium\.make_vec\(.*?\)", (Path(__file__).parents[2] / "README.md").read_text())
+    command = [sys.executable, "-c", f"import gymnasium; envs = {line}; print(envs.num_envs); envs.close()"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "64\n", "")

@@ -59,8 +59,9 @@ def test_impossible_options_of_many_games(options: dict[str, Any], said: str) ->
 
 def test_numbers_may_be_numpys() -> None:
     options: Any = {"frame_skip": np.int64(2), "repeat_action_probability": np.float32(0.5), "actions": np.int64(3)}
+    many: Any = {"num_envs": np.int64(2), "workers": np.int64(1)}
     PongEnv(**options)
-    envs = PongVectorEnv(np.int64(2), workers=np.int64(1), **options)
+    envs = PongVectorEnv(**many, **options)
     assert envs.num_envs == 2
     envs.close()
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 from llvmlite import binding
 
@@ -68,3 +69,20 @@ def test_kernels_that_learn_are_compiled_apart_once(updates: list[tuple[str, str
 def test_bits_depend_neither_on_the_cache_nor_on_the_processors_model(updates: list[tuple[str, str]]) -> None:
     assert updates[0][1] == updates[1][1] == updates[2][1]
     assert len(set(updates[0][1].split())) > 20
+
+
+KILLED = """
+import json, os, signal
+from dataclasses import asdict
+from fastpong.config import make_config
+from fastpong.training.kernels import _start
+print(_start(["fastpong.training.kernels", json.dumps(asdict(make_config()))]).pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_compiles_ends_when_its_run_is_killed(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, env=environment)
+    compiling = int(done.stdout)
+    assert not psutil.pid_exists(compiling) or not psutil.wait_procs([psutil.Process(compiling)], timeout=20)[1]
