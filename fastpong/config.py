@@ -216,7 +216,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """Return the error for a name that is none of these, with the nearest one."""
     known = list(known)
     near, all_ = nearest(name, known), f"the {kind}s are {', '.join(known)}"
-    hint = f"did you mean '{near}'?" if near else all_ if len(known) < 10 else f"`fastpong {kind}s` lists them"
+    hint = f"did you mean '{near}'?" if near else all_ if kind != "setting" else "`fastpong settings` lists them"
     return UsageError(f"there is no {kind} {name!r}: {hint}")
 
 
