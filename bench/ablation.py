@@ -22,7 +22,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,8 @@ from bench.common import output_of, parser
 from fastpong.config import changed
 from fastpong.config_sources import parse_assignments
 from fastpong.training.checkpoint import load
-from fastpong.training.run_folder import RunFolder, read_metrics
+from fastpong.training.facts import load_facts, read_metrics
+from fastpong.training.run_folder import RunFolder
 
 RUNS = Path(__file__).parent / "runs"
 EARLY_STEPS, LATE_STEPS = 1_200_000, 2_500_000
@@ -100,14 +101,13 @@ class Arm:
 
     def _branch(self, seed: int) -> None:
         """Begin a run where the late phase of the control was about to begin, with other settings."""
-        arrays, about = load(next(self.folder(seed, "before-late").iterdir()))
-        earlier = about["config"]
+        arrays, facts = load_facts(next(self.folder(seed, "before-late").iterdir()))
         config = changed(RunFolder(self.folder(seed, "control")).config(), parse_assignments(self.settings))
         if not config.critic_replay_batches:
             arrays = {name: array for name, array in arrays.items() if not name.startswith("learner.critic")}
         folder = RunFolder(self.folder(seed))
-        folder.create(config, {"command": f"a branch at {about['steps']} steps of seed {earlier['seed']}"})
-        folder.save_checkpoint(about["steps"], arrays, {**about, "config": asdict(config)})
+        folder.create(config, {"command": f"a branch at {facts.steps} steps of seed {facts.config.seed}"})
+        folder.save_checkpoint(arrays, replace(facts, config=config))
 
 
 def area(lines: Lines, span: tuple[int, int]) -> float:

@@ -37,10 +37,9 @@ from fastpong.envs.console import Console
 from fastpong.envs.engine import ENGINES, EXTRAS, Engine, array_layout
 from fastpong.envs.memory import zeros
 from fastpong.kernels.preprocess import Observation, as_words
-from fastpong.parallel.machine import processor
+from fastpong.parallel.machine import processor, versions
 from fastpong.policy import make_policy
 from fastpong.pong import ACTIONS, MAX_FRAMES
-from fastpong.training.loop import versions
 
 SETS: tuple[tuple[int, tuple[str, ...]], ...] = ((1, EXTRAS[:1]), (4, ()), (4, EXTRAS))
 """Frames a step, and extra screens, of each set of games."""

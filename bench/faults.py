@@ -34,7 +34,8 @@ import numpy as np
 import psutil
 
 from bench.common import output_of, parser, train_command
-from fastpong.training.run_folder import RunFolder, read_metrics
+from fastpong.training.facts import read_metrics
+from fastpong.training.run_folder import RunFolder
 
 SETTINGS = {
     "hidden_units": 64, "batch_size": 400, "minibatch_size": 96, "update_epochs": 2, "late_by_step": 0,
@@ -99,7 +100,7 @@ class Run:
 
     def steps(self) -> int:
         """Return the steps of its newest checkpoint."""
-        return self.folder.newest()[1]["steps"] if self.folder.checkpoints() else 0
+        return self.folder.newest().facts.steps if self.folder.checkpoints() else 0
 
 
 def differences(run: Run, folder: Path, ranks: int = 1) -> tuple[int, list[str]]:

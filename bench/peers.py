@@ -7,7 +7,7 @@
   minibatches of 256, frames of 84×84 in stacks of 4), on the CPU, with sticky actions 0.25 as well, `sb3.py`.
 - **plain**: the reference programs' algorithm as a plain NumPy program with one env, `plain.py`.
 
-Peers come as an extra, ``pip install "fastpong[bench]"``; one that is not installed is named and left out. A step is a
+Peers come as an extra, ``pip install -e '.[bench]'``; one that is not installed is named and left out. A step is a
 decision, four frames. Time counts from the start of the process, imports and compiling included; *late* is the speed
 in the second half of it. The score is the mean of the last 100 games that ended (random play: about −20.5).
 """
@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.common import parser, train_command
-from fastpong.training.run_folder import read_metrics
+from fastpong.errors import install
+from fastpong.training.facts import read_metrics
 
 NAMES = {"fastpong": None, "sb3": "stable_baselines3", "plain": None}
 """Peers, and the package that each needs."""
@@ -82,7 +83,7 @@ def main() -> None:
         for name in arguments.only:
             package = NAMES[name]
             if package and importlib.util.find_spec(package) is None:
-                print(f'{name} is left out: pip install "fastpong[bench]"', file=sys.stderr)
+                print(f"{name} is left out: {install('bench')}", file=sys.stderr)
                 continue
             results.setdefault(name, []).append(measure(name, arguments.seconds, number))
             print(f"round {number + 1}, {name}: {results[name][-1]}", file=sys.stderr, flush=True)

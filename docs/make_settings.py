@@ -13,9 +13,10 @@ PATH = Path(__file__).parent / "settings.md"
 INTRODUCTION = """\
 # Settings
 
-`--set key=value` changes any of these for a run, and so does a TOML file for `--config`, where each group is a table.
-A run writes its settings to `config.toml` in its folder. Steps are agent steps of `frame_skip` frames, summed over all
-envs. `fastpong settings` prints them; `python docs/make_settings.py` writes this page.
+`--set key=value` changes any of these for a run; so does a TOML file for `--config`, where each group is a table, or
+a variable of the environment, as `FASTPONG_GAMMA=0.9`. Options come before variables, these before files, and these
+before the preset. A run writes its settings to `config.toml` in its folder. Steps are agent steps of `frame_skip`
+frames, summed over all envs. `fastpong settings` prints them; `python docs/make_settings.py` writes this page.
 """
 
 METRICS_TEXT = """\

@@ -77,6 +77,7 @@ def main():
     envs = gymnasium.make_vec("fastpong/Pong-v0", num_envs=options.envs, obs="karpathy", actions=2)
     images, _ = envs.reset(seed=0)
     scores, steps, began = [], 0, time.perf_counter()
+    print(f"{options.envs} games, a line after each {options.envs * options.steps:,} steps", flush=True)
     while time.perf_counter() < began + 60 * options.minutes:
         images, seen, actions, rewards = play(envs, weights, images, options.steps, scores)
         returns, known = returns_of(rewards)

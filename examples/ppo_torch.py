@@ -72,6 +72,7 @@ def main():
     images = torch.zeros((*shape, 4, 84, 84), dtype=torch.uint8)
     actions, log_probs, rewards, values = (torch.zeros(shape) for _ in range(4))
     over, real = torch.zeros(shape), torch.zeros(shape, dtype=torch.bool)  # a step that only begins a game is not real
+    print(f"{options.envs} games, a line after each {options.envs * STEPS:,} steps", flush=True)
     image, _ = envs.reset(seed=0)
     ended, points, scores, steps = np.zeros(options.envs, bool), np.zeros(options.envs), [], 0
     while time.perf_counter() < began + 60 * options.minutes:

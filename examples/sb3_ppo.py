@@ -108,6 +108,7 @@ def main():
         "CnnPolicy", envs, n_steps=128, n_epochs=4, batch_size=256, learning_rate=2.5e-4, clip_range=0.1, vf_coef=0.5,
         ent_coef=0.01, seed=0, device="cpu",
     )  # fmt: skip
+    print(f"{options.envs} games, a line after each {options.envs * model.n_steps:,} steps", flush=True)
     model.learn(10**9, callback=report)
     envs.close()
 

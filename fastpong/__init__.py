@@ -6,12 +6,14 @@
     fastpong.evaluate(run.best, games=20).mean
     agent = fastpong.load()  # the shipped one
 
-``import fastpong.gym`` brings ``fastpong/Pong-v0`` for gymnasium. Names are loaded when they are used: every game
-subprocess imports this module.
+It brings ``fastpong/Pong-v0`` for gymnasium. Names are loaded when they are used: every game subprocess imports this
+module.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from fastpong.registration import register
 
 __version__ = "0.2.0"
 
@@ -42,6 +44,9 @@ def __getattr__(name: str) -> Any:
             value = globals()[name] = getattr(import_module(f"fastpong.{module}"), name)
             return value
     raise AttributeError(f"module 'fastpong' has no attribute {name!r}")
+
+
+register()
 
 
 def __dir__() -> list[str]:

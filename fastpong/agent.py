@@ -10,8 +10,9 @@ from fastpong import dense
 from fastpong.arrays import F32, I64, U8, Arrays, Bool
 from fastpong.config import Config, changed
 from fastpong.errors import UsageError
+from fastpong.policy import checked_weights
 from fastpong.pong import ACTION_SETS, BACKGROUND, BACKGROUND_RED, COURT, COURT_TOP, SCREEN
-from fastpong.training.run_folder import load_weights
+from fastpong.training.runs import load_weights
 
 _SIDE_INPUTS = 16
 
@@ -52,7 +53,10 @@ class Agent:
         if actions not in ACTION_SETS or actions < config.num_actions:
             raise UsageError(f"an agent with {config.num_actions} actions cannot play with a set of {actions!r}")
         self.config, self.name, self.sample = config, name, sample
-        self.weights = {key: array.astype(np.float32) for key, array in weights.items()}  # files may have half of it
+        try:
+            self.weights = checked_weights(config, weights)
+        except ValueError as error:
+            raise UsageError(f"these weights are none of such an agent: {error}") from None
         self._numbers = np.argsort(ACTION_SETS[actions])[: config.num_actions]  # what the env calls the policy's
         self._rng = np.random.default_rng(seed)
         self._is_mlp = config.algorithm == "reinforce"
@@ -196,6 +200,8 @@ def load(
     it acts: 6 for ``ALE/Pong-v5``, or 2 or 3, see `fastpong.gym.PongVectorEnv`. Raises `CheckpointError`, or
     `UsageError` for an impossible value.
     """
+    if checkpoint == "":
+        raise UsageError("the path of a checkpoint is empty: leave it out for the agent that ships with the package")
     path = None if checkpoint is None else Path(checkpoint)
     config, weights = load_weights(path)
     changes = {} if sticky is None else {"repeat_action_probability": sticky}

@@ -1,5 +1,6 @@
 """fastpong from Python: what the package's own names stand for."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,15 +8,16 @@ from typing import Any, NamedTuple, cast
 
 from fastpong import __version__, config
 from fastpong.agent import Agent, load
-from fastpong.config import PRESETS, Config
+from fastpong.config import PRESETS, Config, at_least
 from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.errors import UsageError
 from fastpong.training.evaluate import Evaluation, choose_best
 from fastpong.training.evaluate import evaluate as evaluate_weights
 from fastpong.training.events import Callback, Watched
+from fastpong.training.facts import read_metrics
 from fastpong.training.loop import Limits, Result
 from fastpong.training.progress import KINDS, Progress, make_progress
-from fastpong.training.run_folder import RunFolder, read_metrics
+from fastpong.training.run_folder import RunFolder
 from fastpong.training.session import Request, hold
 
 
@@ -103,23 +105,25 @@ def train(
     """
     if progress is not None and progress not in KINDS:
         raise UsageError(f"progress is one of {', '.join(KINDS)}, not {progress!r}")
+    if not (callback is None or callable(callback)):
+        raise UsageError(f"callback is a function that is given each event, not {callback!r}")
     flags = dict(preset=preset, num_envs=envs, seed=seed, repeat_action_probability=sticky, target_score=target)
+    path, limits = None if run is None else _path("run", run), Limits(steps, minutes)
     changes = {**settings, **{name: value for name, value in flags.items() if value is not None}}
+    request = Request(changes, path, resume, workers, engine, limits=limits, command="Python")
     watched = Watched(Progress(), [callback] if callback else [])
 
     def show(config: Config, folder: RunFolder, past: list[dict[str, Any]]) -> Progress:
         title = f"fastpong {__version__} · preset {config.preset} · run {folder.path}"
-        watched.display = make_progress(progress, title, past, config.preset)
+        watched.display = make_progress(progress, title, past, config.preset, config.num_envs)
         return watched
 
     def report(config: Config, folder: RunFolder, result: Result) -> dict[str, Any] | None:
         if watched.failure:
             raise watched.failure
-        interrupted = result.reason == "interrupted" or not result.changed
+        interrupted = result.reason == "interrupted"
         return None if interrupted else choose_best(config, folder, workers, watched.note, engine)
 
-    path, limits = None if run is None else Path(run), Limits(steps, minutes)
-    request = Request(changes, path, resume, workers, engine, limits=limits, command="Python")
     outcome = hold(request, show, report)
     return Run(outcome.folder.path, outcome.result.reason, outcome.result.metrics, outcome.report)
 
@@ -136,12 +140,21 @@ def evaluate(
     `agent` is what `load` returns or takes. `seed` keys the games, never those of training; ``fastpong eval`` plays the
     same ones. `engine` steps them. `tell` is given the number of finished games. Raises `UsageError` or `EnvError`.
     """
-    if games < 1:
-        raise UsageError(f"games must be 1 or more, not {games}")
-    if seed < 0:
-        raise UsageError(f"seed must be 0 or more, not {seed}")
-    agent = agent if isinstance(agent, Agent) else load(agent)
+    at_least("games", games, 1, whole=True)
+    at_least("seed", seed, 0, whole=True)
+    if workers is not None:
+        at_least("workers", workers, 1, whole=True)
+    if not isinstance(agent, Agent):
+        agent = load(None if agent is None else _path("agent", agent))
     return evaluate_weights(agent.config, agent.weights, games, seed, workers, not agent.sample, tell, engine)
+
+
+def _path(name: str, value: object) -> Path:
+    """Return a path; raises `UsageError` for what is none, or empty: that would be the current directory."""
+    text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise UsageError(f"{name} is a path, not {value!r}")
+    return Path(text)
 
 
 class Setting(NamedTuple):

@@ -18,7 +18,7 @@ import typer
 from fastpong import __version__, config, signals
 from fastpong import options as opt
 from fastpong.envs.engine import DEFAULT_ENGINE
-from fastpong.errors import FastpongError, UsageError, explain, reader_gone
+from fastpong.errors import FastpongError, UsageError, explain, reader_gone, tell
 from fastpong.parallel.machine import launched
 
 F = TypeVar("F", bound=Callable[..., None])
@@ -41,7 +41,7 @@ def _command(name: str, *examples: str, more: Sequence[str] = ()) -> Callable[[F
 
 def _show_version(value: bool) -> None:
     if value:
-        print(f"fastpong {__version__}")
+        tell(f"fastpong {__version__}", result=True)
         raise typer.Exit
 
 
@@ -59,7 +59,11 @@ def _common(
 
 @_command(
     "train", "fastpong train --envs 64 --minutes 10", "fastpong train --run runs/fast-1 --resume",
-    more=("Settings for --set (docs/settings.md, fastpong settings):", *opt.SETTINGS),
+    more=(
+        "Settings for --set (docs/settings.md, fastpong settings), and for variables of the environment, as "
+        "FASTPONG_GAMMA=0.9, which stand between options and files:",
+        *opt.SETTINGS,
+    ),
 )  # fmt: skip
 def train(
     preset: opt.Preset = None,
@@ -128,7 +132,9 @@ def play(
         Path | None, opt.option("Write a .gif or .mp4 film, or a .png sheet of pictures.", metavar="FILE")
     ] = None,
     terminal: Annotated[bool, opt.option("Show the game in this terminal.", "--terminal")] = False,
-    speed: Annotated[float, opt.option("Times the speed of the real game.", default=1, low=0.01, metavar="X")] = 1.0,
+    speed: Annotated[
+        float, opt.option("Times the speed of the real game.", default=1, low=0.01, high=100, metavar="X")
+    ] = 1.0,
     max_steps: Annotated[
         int | None, opt.option("Stop after this many steps of 4 frames.", "--steps", low=1, metavar="N")
     ] = None,
@@ -180,7 +186,7 @@ def bench(
     changes = {} if envs is None else {"num_envs": envs}
     settings = config.make_config(preset or "fast", changes)
     results = run_bench(settings, workers, seconds, rounds, engine=engine)
-    print(json.dumps(results) if as_json else table(results))
+    tell(*([json.dumps(results)] if as_json else table(results)), result=True)
 
 
 @_command("export", "fastpong export --to onnx", "fastpong export runs/fast-1 --to safetensors --out agent.safetensors")
@@ -195,7 +201,7 @@ def export(
     from fastpong.agent import load
     from fastpong.commands.export import run
 
-    print(f"written to {run(load(checkpoint), to, out)}")
+    tell(f"written to {run(load(checkpoint), to, out)}", result=True)
 
 
 @_command("plot", "fastpong plot runs/fast-1", "fastpong plot runs/* --x minutes --out curves.svg")
@@ -213,7 +219,7 @@ def plot(
 
     out = out or Path("curve.png")
     run_plot(runs, out, x)
-    print(f"written to {out}")
+    tell(f"written to {out}", result=True)
 
 
 @_command("settings", "fastpong settings", "fastpong settings gamma")
@@ -231,7 +237,7 @@ def list_settings(
     """List the settings for --set and --config."""
     from fastpong.commands.settings import describe_settings
 
-    print(describe_settings(name))
+    tell(*describe_settings(name), result=True)
 
 
 @_command("presets", "fastpong presets", "fastpong train --preset karpathy --envs 10")
@@ -239,7 +245,7 @@ def list_presets() -> None:
     """List the presets, and what each changes."""
     from fastpong.commands.settings import describe_presets
 
-    print(describe_presets())
+    tell(*describe_presets(), result=True)
 
 
 @_command("doctor", "fastpong doctor", "mpiexec -n 2 fastpong doctor")
@@ -253,21 +259,19 @@ def doctor(as_json: opt.AsJson = False) -> None:
     facts = examine(comm)
     if comm.rank:
         return
-    print(json.dumps(facts) if as_json else facts_table(facts))
+    tell(*([json.dumps(facts)] if as_json else facts_table(facts)), result=True)
     if facts["problems"]:
         raise FastpongError(facts["problems"][0])
 
 
 def _show_warning(message: Warning | str, *where: object) -> None:
-    """Print a warning as one line, without the place in the code."""
-    with contextlib.suppress(OSError):
-        print(f"fastpong: {message}", file=sys.stderr, flush=True)
+    """Print the first line of a warning, without the place in the code."""
+    tell(f"fastpong: {str(message).partition(chr(10))[0]}")
 
 
 def main() -> None:
     """Run the command line and exit with its code: 0, 1 (failed), 2 (wrong usage) or 130 (interrupted)."""
-    arguments = sys.argv[1:]
-    debug = "--debug" in arguments
+    debug = "--debug" in sys.argv[1:]  # allowed anywhere
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows ? for "…"
@@ -275,9 +279,8 @@ def main() -> None:
     sys.stdout = sys.stdout or sys.stderr  # closed: the result is not lost
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     signals.raise_as_ctrl_c()
-    arguments = [argument for argument in arguments if argument != "--debug"]  # allowed anywhere
     try:
-        code = app(arguments, standalone_mode=False)
+        code = app([argument for argument in sys.argv[1:] if argument != "--debug"], standalone_mode=False)
     except (Exception, KeyboardInterrupt) as error:
         if debug:
             raise

@@ -3,6 +3,7 @@
 import dataclasses
 import difflib
 import math
+import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -194,11 +195,37 @@ def number(value: object) -> str:
     return f"{value:_}" if isinstance(value, int) and value >= 10_000 else str(value)
 
 
+_ELSEWHERE = {
+    "actions": "num_actions", "clip": "clip_low", "clip_coef": "clip_low", "clip_range": "clip_low",
+    "envs": "num_envs", "hidden": "hidden_units", "lr": "learning_rate", "n_epochs": "update_epochs",
+    "n_steps": "batch_size", "num_steps": "batch_size", "sticky": "repeat_action_probability",
+    "target": "target_score",
+}  # fmt: skip
+"""Names of settings in CleanRL, in Stable-Baselines3 and among our options, where they are unlike those here."""
+
+
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the one of some names that somebody may have meant, as in another program or misspelt; None: none."""
+    plain, known = name.lower().replace("-", "_"), list(known)
+    if _ELSEWHERE.get(plain) in known:
+        return _ELSEWHERE[plain]
+    return next(iter(difflib.get_close_matches(plain, known, 1, cutoff)), None)
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """Return the error for a name that is none of these, with the nearest one."""
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean '{near[0]}'?" if near else f"the {kind}s are {', '.join(known)}"
+    known = list(known)
+    near, all_ = nearest(name, known), f"the {kind}s are {', '.join(known)}"
+    hint = f"did you mean '{near}'?" if near else all_ if kind != "setting" else "`fastpong settings` lists them"
     return UsageError(f"there is no {kind} {name!r}: {hint}")
+
+
+def at_least(name: str, value: Any, low: float, *, whole: bool = False) -> None:
+    """Raise `UsageError` unless `value` is a finite number, or a `whole` one, of `low` or more; a text is none."""
+    kind = numbers.Integral if whole else numbers.Real
+    is_number = isinstance(value, kind) and not isinstance(value, bool)
+    if not is_number or not low <= value < math.inf:  # nan is in no range
+        raise UsageError(f"{name} must be {'an integer' if whole else 'a number'}, {low:g} or more, not {value!r}")
 
 
 def find_setting(name: str) -> "dataclasses.Field[Any]":
@@ -221,15 +248,15 @@ def check(name: str, value: object) -> Value:
             raise UsageError(f"{name} must be one of {', '.join(meta['choices'])}, not {value!r}")
         return str(value)
     try:
-        number: int | float = kind(value) if not isinstance(value, bool) else kind("bool")
-        if kind is int and isinstance(value, float) and value != number:
+        result: int | float = kind(value) if not isinstance(value, bool) else kind("bool")
+        if kind is int and isinstance(value, float) and value != result:
             raise ValueError
     except (TypeError, ValueError, OverflowError):
         raise UsageError(f"{name} must be {'an integer' if kind is int else 'a number'}, not {value!r}") from None
-    if not meta["low"] <= number <= meta["high"]:  # also catches nan
+    if not meta["low"] <= result <= meta["high"]:  # also catches nan
         high = f" … {meta['high']:g}" if math.isfinite(meta["high"]) else " or more"
-        raise UsageError(f"{name} must be {meta['low']:g}{high}, not {value}: {meta['help']}")
-    return number
+        raise UsageError(f"{name} must be {meta['low']:g}{high}, not {value!r}: {meta['help']}")
+    return result
 
 
 def changed(config: Config, changes: Mapping[str, object]) -> Config:

@@ -3,12 +3,14 @@
 import json
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from fastpong import __version__
-from fastpong.config import GROUPS, Config, check, names_by_group, settings, unknown
+from fastpong import __version__, files
+from fastpong.config import GROUPS, Config, check, names_by_group, nearest, settings, unknown
 from fastpong.errors import UsageError
+
+_MOST = 1 << 20  # bytes of a settings file
 
 
 def parse_assignments(assignments: list[str]) -> dict[str, object]:
@@ -23,43 +25,58 @@ def parse_assignments(assignments: list[str]) -> dict[str, object]:
     return changes
 
 
-def from_environment() -> dict[str, object]:
+def from_environment(note: Callable[[str], object] = lambda text: None) -> dict[str, object]:
     """Return the settings that variables like ``FASTPONG_NUM_ENVS`` of the environment change; raises `UsageError`.
 
-    They stand below options and above files.
+    They stand below options and above files. A variable with the name of no setting is a misspelt one, which is
+    refused, or of another program (Kubernetes makes ``FASTPONG_PORT`` for a service of that name): that is noted.
     """
     changes: dict[str, object] = {}
+    foreign = []
     for variable, text in os.environ.items():
         name = variable.removeprefix("FASTPONG_").lower()
-        if variable.startswith("FASTPONG_"):
-            try:
-                changes[name] = check(name, text)
-            except UsageError as error:
-                raise UsageError(f"{variable} in the environment: {error}") from None
+        if not variable.startswith("FASTPONG_"):
+            continue
+        if name not in settings() and not nearest(name, settings(), 0.75):
+            foreign.append(variable)
+            continue
+        try:
+            changes[name] = check(name, text)
+        except UsageError as error:
+            raise UsageError(f"{variable} in the environment: {error}") from None
+    if foreign:
+        more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
+        note(f"{foreign[0]}{more} in the environment: no setting of fastpong has that name")
     return changes
 
 
-def read_toml(path: Path) -> tuple[dict[str, object], dict[str, object]]:
+def read_toml(path: Path, note: Callable[[str], object] | None = None) -> tuple[dict[str, object], dict[str, object]]:
     """Read a settings file, such as the ``config.toml`` of a run.
 
     Returns the settings that it holds, checked, in their groups or not, and its table ``[about]`` (versions and the
-    like). Raises `UsageError` if the file is missing, not TOML, of another version, or holds an unknown or impossible
-    setting.
+    like). Raises `UsageError` if the file is missing, not TOML, of another version, or holds an impossible setting. An
+    unknown one is an error as well; with `note`, which is then told, it is left out: it may be of an older fastpong.
     """
     try:
-        with path.open("rb") as file:
-            table = tomllib.load(file)
+        data = files.read(path, _MOST, only_regular=note is not None)
+        table = tomllib.loads(data.decode("utf-8-sig"))
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:  # TOMLDecodeError and UnicodeDecodeError are ValueErrors
         raise UsageError(f"{path} is not a TOML file: {error}") from None
     about = table.pop("about", {})
+    if not isinstance(about, dict):
+        raise UsageError(f"about is a table in a settings file, not {about!r} as in {path}")
     check_version(path, about.get("fastpong", __version__))
     flat: dict[str, object] = {}
     for name, value in table.items():
-        if isinstance(value, dict) and name not in GROUPS:
+        if isinstance(value, dict) and name not in GROUPS and not note:
             raise unknown("group", name, GROUPS)
         flat |= value if isinstance(value, dict) else {name: value}
+    if note:
+        for name in flat.keys() - settings().keys():
+            note(f"{path} has {name!r}, which is no setting of fastpong {__version__}: it is left out")
+            del flat[name]
     return {name: check(name, value) for name, value in flat.items()}, about
 
 

@@ -3,6 +3,7 @@
 Each help text ends with ``[1 or more; default: 64]``.
 """
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,8 +11,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from fastpong.config import PRESETS, allowed, names_by_group, number, settings
+from fastpong.config import PRESETS, allowed, names_by_group, nearest, number, settings
 from fastpong.envs.engine import DEFAULT_ENGINE, ENGINES
+from fastpong.errors import UsageError
 
 SETTINGS = [f"[{group}] {', '.join(names)}" for group, names in names_by_group().items()]
 """The settings by groups, for the help of ``train``."""
@@ -23,14 +25,23 @@ def epilog(*examples: str, more: Sequence[str] = ()) -> str:
 
 
 def option(
-    text: str, *names: str, default: object = None, low: float | None = None, metavar: str | None = None,
-    group: str = "Options", **more: Any,
+    text: str, *names: str, default: object = None, low: float | None = None, high: float | None = None,
+    metavar: str | None = None, group: str = "Options", **more: Any,
 ) -> Any:  # fmt: skip
-    """Make an option; its help says `default`, and that the value is `low` or more."""
-    facts = [f"{low:g} or more"] if low is not None else []
+    """Make an option; its help says `default`, and that the value is `low` … `high`, or `low` or more."""
+    facts = [f"{low:g} or more" if high is None else f"{low:g} … {high:g}"] if low is not None else []
     facts += [f"default: {default}"] if default is not None else []
     told = f"{text} [{'; '.join(facts)}]" if facts else text
-    return typer.Option(*names, help=told, min=low, metavar=metavar, show_default=False, rich_help_panel=group, **more)
+    if low is not None:
+        more |= {"min": low, "max": high, "callback": _finite}
+    return typer.Option(*names, help=told, metavar=metavar, show_default=False, rich_help_panel=group, **more)
+
+
+def _finite(value: Any) -> Any:
+    """Return a number, or None; inf and nan, which no range of click's keeps out, are no numbers of anything."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is not finite.")
+    return value
 
 
 def setting(name: str, flag: str, metavar: str, default: object = None, group: str = "Options", **more: Any) -> Any:
@@ -42,7 +53,19 @@ def setting(name: str, flag: str, metavar: str, default: object = None, group: s
 
 
 class Command(TyperCommand):
-    """A command whose help has its options in groups."""
+    """A command whose help has its options in groups, and which says what was meant in place of what it refuses."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; raises `UsageError` for an empty one, and for a setting that is no option."""
+        _refuse_empty(args)
+        try:
+            return super().parse_args(ctx, list(args))
+        except Exception as error:  # click's NoSuchOption, whichever click typer brings along
+            option = str(getattr(error, "option_name", ""))
+            name = nearest(option.lstrip("-"), settings(), 0.75)
+            if name and any("--set" in parameter.opts for parameter in self.get_params(ctx)):
+                raise UsageError(f"there is no option {option}: {_instead(option, name, args)}") from None
+            raise
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write a section for each group, in the order in which the options are declared."""
@@ -62,6 +85,24 @@ class Command(TyperCommand):
         for group, records in groups.items():
             with formatter.section(group):
                 formatter.write_dl(records)
+
+
+def _refuse_empty(args: Sequence[str]) -> None:
+    """Raise `UsageError` if an argument is empty: as a path it would be the current directory."""
+    for before, argument in zip(["", *args], args, strict=False):
+        name, equals, value = argument.partition("=")
+        is_empty = not argument or (name.startswith("--") and equals and not value)
+        if is_empty:
+            what = name or (before if before.startswith("-") else "an argument")
+            raise UsageError(f"{what} is empty: is a variable of the shell not set?")
+
+
+def _instead(option: str, setting: str, args: Sequence[str]) -> str:
+    """Say how a setting is given that has no option of its own, with the value that `option` has in `args`."""
+    value = next((text for name, _, text in (one.partition("=") for one in args) if name == option and text), None)
+    if value is None and option in args[:-1]:
+        value = args[args.index(option) + 1]
+    return f"use --set {setting}={value or 'VALUE'}"
 
 
 Preset = Annotated[
@@ -88,8 +129,12 @@ Steps = Annotated[
     option("Stop at this many steps of 4 frames, over all envs.", "--steps", low=1, metavar="N", group="Run"),
 ]
 Minutes = Annotated[
-    float | None, option("Stop after this many minutes.", "--minutes", low=0.001, metavar="X", group="Run")
-]
+    float | None,
+    option(
+        "Train for this many minutes; the choice of best.npz comes after them (--set eval_games=0: none).", "--minutes",
+        low=0.001, metavar="X", group="Run",
+    ),
+]  # fmt: skip
 Progress = Annotated[
     str | None, option("live, lines or none.", "--progress", default="live in a terminal, else lines", metavar="KIND")
 ]

@@ -46,6 +46,38 @@ class Weights:
             array[:] = arrays[name]
 
 
+def _conv_shapes(config: Config, outputs: int) -> dict[str, tuple[int, ...]]:
+    return {
+        "kernel": (config.frame_stack, *CELL, 4 * CHANNELS),
+        "bias": (CHANNELS,),
+        "w1": (conv.INPUTS, config.hidden_units),
+        "w2": (outputs, config.hidden_units + 1),
+    }
+
+
+def _mlp_shapes(config: Config) -> dict[str, tuple[int, ...]]:
+    return {"w1": (PIXELS, config.hidden_units), "w2": (config.num_actions - 1, config.hidden_units)}
+
+
+def checked_weights(config: Config, arrays: Arrays) -> Arrays:
+    """Return the policy's weights as float32 by name, if that is what these arrays are; nothing larger is allocated.
+
+    Files may have half of the precision, and anything besides. Raises `ValueError` if one is missing, of another shape
+    or no numbers.
+    """
+    ppo, weights = config.algorithm == "ppo", {}
+    for name, shape in (_conv_shapes(config, config.num_actions + 1) if ppo else _mlp_shapes(config)).items():
+        array = arrays.get(name)
+        if not isinstance(array, np.ndarray) or array.dtype.kind != "f" or array.shape != shape:
+            found = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else "missing"
+            raise ValueError(f"{name} is {found}, not floats {shape}")
+        with np.errstate(over="ignore"):
+            weights[name] = array.astype(np.float32)
+        if not np.isfinite(weights[name]).all():
+            raise ValueError(f"{name} holds NaN or infinity")
+    return weights
+
+
 class ConvNet(Weights):
     """The convolutional network: ``kernel``, ``bias``, ``w1`` and ``w2``, see `fastpong.kernels.structs.Network`.
 
@@ -54,14 +86,7 @@ class ConvNet(Weights):
     """
 
     def __init__(self, config: Config, outputs: int, rng: np.random.Generator):
-        super().__init__(
-            {
-                "kernel": (config.frame_stack, *CELL, 4 * CHANNELS),
-                "bias": (CHANNELS,),
-                "w1": (conv.INPUTS, config.hidden_units),
-                "w2": (outputs, config.hidden_units + 1),
-            }
-        )
+        super().__init__(_conv_shapes(config, outputs))
         self.network = Network(**self.arrays)
         kernel, _, w1, w2 = self.network
         pixels = POSITIONS * CHANNELS
@@ -115,7 +140,7 @@ class MlpPolicy(Policy):
     def initialise(self, rng: np.random.Generator) -> None:
         """N(0, 1) / √fan_in, which the reference programs call Xavier."""
         units = self.config.hidden_units
-        self.weights = Weights({"w1": (PIXELS, units), "w2": (self.config.num_actions - 1, units)})
+        self.weights = Weights(_mlp_shapes(self.config))
         self._mlp = Mlp(**self.weights.arrays)
         self._mlp.w1[:] = rng.standard_normal(self._mlp.w1.shape, np.float32) / np.sqrt(PIXELS)
         self._mlp.w2[:] = rng.standard_normal(self._mlp.w2.shape, np.float32) / np.sqrt(units)

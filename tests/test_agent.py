@@ -18,7 +18,7 @@ from fastpong.pong import COLOURS
 from fastpong.training.actor import Actor
 from fastpong.training.checkpoint import load
 from fastpong.training.evaluate import evaluation_config
-from fastpong.training.run_folder import SHIPPED, load_weights
+from fastpong.training.runs import SHIPPED, load_weights
 
 COLOUR_TABLE = np.zeros((256, 3), np.uint8)
 COLOUR_TABLE[list(COLOURS)] = list(COLOURS.values())

@@ -1,5 +1,6 @@
 """fastpong from Python: real runs, real subprocesses."""
 
+import math
 import subprocess
 import sys
 import threading
@@ -121,14 +122,28 @@ def test_an_evaluation_is_that_of_the_command(tmp_path: Path) -> None:
     [
         ({"preset": "fats"}, "did you mean 'fast'"), ({"gama": 1}, "did you mean 'gamma'"), ({"envs": 0}, "1 … 65536"),
         ({"progress": "loud"}, "live, lines, none"), ({"workers": 0}, "1 or more"), ({"resume": True}, "no run in"),
-        ({"engine": "stella"}, "the engine is one of"),
+        ({"engine": "stella"}, "the engine is one of"), ({"workers": 1.5}, "workers must be an integer, 1 or more"),
+        ({"workers": "2"}, "an integer"), ({"callback": 3}, "callback is a"), ({"callback": [print]}, "callback is a"),
+        *(({"steps": steps}, "steps must be an integer, 1 or more") for steps in (0, -5, 2.5, "100", math.nan, True)),
+        *(({"minutes": m}, "minutes must be a number, 0.001 or more") for m in (0, -1, "1", math.nan, math.inf)),
+        *(({"run": run}, "run is a path") for run in ("", 3, b"run", "a\0b")), ({"preset": []}, "there is no preset"),
     ],
 )  # fmt: skip
 def test_wrong_options_begin_nothing(options: dict[str, Any], said: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=said):
-        fastpong.train(run=tmp_path / "run", **options)
+        fastpong.train(**{"run": tmp_path / "run", **options})
     assert not (tmp_path / "run").exists()
-    with pytest.raises(UsageError, match="games must be 1"):
-        fastpong.evaluate(games=0)
+
+
+def test_wrong_options_of_an_evaluation() -> None:
+    for games in (0, 2.0, "2", None):
+        with pytest.raises(UsageError, match="games must be an integer, 1 or more"):
+            fastpong.evaluate(games=games)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="seed must be an integer, 0 or more"):
+        fastpong.evaluate(seed=-1)
+    with pytest.raises(UsageError, match="workers must be an integer"):
+        fastpong.evaluate(workers=0)
+    with pytest.raises(UsageError, match="agent is a path, not ''"):
+        fastpong.evaluate("")
     with pytest.raises(UsageError, match="the engine is one of"):
         fastpong.evaluate(engine="stella")

@@ -42,6 +42,14 @@ COMMANDS = ("train", "eval", "play", "bench", "plot", "settings", "presets", "do
         (["--progress", "bar"], "--progress is one of live, lines, none"),
         (["--log", "csv"], "--log is tensorboard"),
         (["--engine", "stella"], "the engine is one of"),
+        (["--gamma", "0.9"], "there is no option --gamma: use --set gamma=0.9"),
+        (["--learning-rate=0.1"], "there is no option --learning-rate: use --set learning_rate=0.1"),
+        (["--set", "lr=0.1"], "there is no setting 'lr': did you mean 'learning_rate'?"),
+        (["--set", "n_steps=128"], "did you mean 'batch_size'?"),
+        (["--set", "gravity=1"], "there is no setting 'gravity': `fastpong settings` lists them"),
+        (["--minutes", "inf"], "'--minutes'"),
+        (["--run", ""], "--run is empty"),
+        (["--config="], "--config is empty"),
     ],
 )
 def test_wrong_usage_is_one_line_and_leaves_nothing(arguments: list[str], words: str, tmp_path: Path) -> None:
@@ -51,10 +59,19 @@ def test_wrong_usage_is_one_line_and_leaves_nothing(arguments: list[str], words:
     assert not os.listdir(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "arguments", [["play", "--speed", "inf"], ["play", "--speed", "101"], ["bench", "--seconds", "inf"]]
+)
+def test_numbers_have_an_upper_end(arguments: list[str], tmp_path: Path) -> None:
+    done = fastpong(*arguments, cwd=tmp_path)
+    assert done.returncode == 2 and f"'{arguments[1]}'" in one_line(done.stderr)
+
+
 def test_flags_go_before_the_environment_and_that_before_files(tmp_path: Path) -> None:
     """What would be trained is printed as a config.toml, which repeats it."""
     (tmp_path / "own.toml").write_text("gamma = 0.5\nbatch_size = 400\nhidden_units = 128\n")
     variables = {"FASTPONG_GAMMA": "0.6", "FASTPONG_BATCH_SIZE": "500", "FASTPONG_NUM_ENVS": "9"}
+    variables |= os.environ
     command = ["train", "--config", "own.toml", "--set", "gamma=0.7", "--envs", "4", "--print-config"]
     done = fastpong(*command, cwd=tmp_path, env=variables)
     assert done.returncode == 0, done.stderr
@@ -66,7 +83,7 @@ def test_flags_go_before_the_environment_and_that_before_files(tmp_path: Path) -
     assert about == {"fastpong": __version__}
     again = fastpong("train", "--config", "printed.toml", "--print-config", cwd=tmp_path)
     assert again.stdout == done.stdout
-    wrong = fastpong("train", cwd=tmp_path, env={"FASTPONG_GAMA": "1"})
+    wrong = fastpong("train", cwd=tmp_path, env={**os.environ, "FASTPONG_GAMA": "1"})
     assert wrong.returncode == 2 and "FASTPONG_GAMA in the environment: there is no setting" in one_line(wrong.stderr)
 
 
@@ -84,10 +101,11 @@ def test_evaluation_prints_the_contracts_numbers(tmp_path: Path) -> None:
     done = fastpong("eval", "run", "--games", "2", "--seed", "5", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     result = json.loads(one_line(done.stdout))
-    assert set(result) == {"games", "mean", "ci95_low", "ci95_high", "wins", "steps"}
-    assert (
-        result["games"] == 2 and result["ci95_low"] <= result["mean"] <= result["ci95_high"] and result["steps"] > 1000
-    )
+    names = {"agent", "seed", "sticky", "greedy", "games", "mean", "ci95_low", "ci95_high", "wins", "steps", "scores"}
+    assert set(result) == names and result["ci95_low"] is result["ci95_high"] is None  # of two games
+    assert (result["agent"], result["seed"], result["sticky"], result["greedy"]) == ("run", 5, 0.25, True)
+    assert result["games"] == 2 == len(result["scores"]) and result["mean"] == sum(result["scores"]) / 2
+    assert result["steps"] > 1000
     done = fastpong("eval", "run", "--games", "2", "--sticky", "0", cwd=tmp_path)
     score, how = done.stdout.splitlines()
     assert done.returncode == 0 and score.startswith("mean score -") and "the same game every time" in done.stderr
@@ -122,6 +140,7 @@ def test_version_help_and_what_they_load(tmp_path: Path) -> None:
         assert re.search(rf"^\s+{command}\b", overview, re.MULTILINE)
         page = fastpong(command, "--help", cwd=tmp_path)
         assert page.returncode == 0 and page.stdout.partition("Examples:")[2].count("fastpong ") == 2
+        assert ("FASTPONG_GAMMA=0.9" in page.stdout) == (command == "train")
     assert fastpong(cwd=tmp_path).returncode == 2
     assert fastpong("-h", cwd=tmp_path).stdout == overview and "..." not in overview.partition("Commands:")[2]
 
@@ -151,3 +170,40 @@ def test_a_launchers_nonsense_is_one_line(tmp_path: Path) -> None:
     nonsense = {**os.environ, "PMI_RANK": "x", "PMI_SIZE": "2"}
     done = fastpong("doctor", cwd=tmp_path, env=nonsense)
     assert done.returncode == 2 and "PMI_RANK" in one_line(done.stderr)
+
+
+def test_a_strangers_names_and_settings_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text('[about]\nfastpong = "\\u001b]0;x\\u0007\\u202e"\n')
+    (tmp_path / "d.toml").write_text('num_envs = "\\n\\n-5\\n"\n')
+    name = "a\x1b[31m\n\u2066b"
+    (tmp_path / name).mkdir()
+    configs = (["train", "--config", "c.toml"], ["train", "--config", "d.toml"])
+    for command in (*configs, ["train", f"--{name}"], ["eval", name], ["plot", name]):
+        done = fastpong(*command, cwd=tmp_path)
+        assert done.returncode in (1, 2) and one_line(done.stderr).isprintable() and not done.stdout
+    done = fastpong("train", *SMALL, "--steps", "20", "--run", name, cwd=tmp_path)
+    assert done.returncode == 0 and all(map(str.isprintable, (done.stdout + done.stderr).split("\n")))
+
+
+def test_a_variable_that_a_library_refuses_is_named(tmp_path: Path) -> None:
+    done = fastpong("eval", "--games", "1", cwd=tmp_path, env={**os.environ, "NUMBA_NUM_THREADS": "0"})
+    assert done.returncode == 1 and one_line(done.stderr) == (
+        "fastpong: numba cannot be imported (Number of threads specified must be > 0.): "
+        "look at NUMBA_NUM_THREADS in the environment"
+    )
+
+
+def test_what_the_system_refuses_has_a_subject(tmp_path: Path) -> None:
+    long = "x" * 256
+    done = fastpong("eval", long, cwd=tmp_path)
+    assert done.returncode == 1 and one_line(done.stderr) == f"fastpong: {long}: File name too long"
+    limit = (
+        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16)); from fastpong.cli import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", limit, "eval", "--games", "1"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 1 and "too many open files: raise the limit, which ulimit -n shows" in done.stderr
+    gone = f"mkdir gone; cd gone; rmdir ../gone; {sys.executable} -P -m fastpong eval --games 1"
+    done = subprocess.run(["bash", "-c", gone], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1 and "fastpong: the current directory was deleted" in done.stderr.splitlines()[-1]

@@ -1,4 +1,6 @@
 import dataclasses
+import os
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 
 from fastpong import __version__
 from fastpong.config import GROUPS, PRESETS, Config, changed, check, make_config, settings
-from fastpong.config_sources import parse_assignments, read_toml, to_toml
+from fastpong.config_sources import from_environment, parse_assignments, read_toml, to_toml
 from fastpong.errors import UsageError
 
 
@@ -120,6 +122,21 @@ def test_assignments() -> None:
         parse_assignments(["gamma"])
 
 
+def test_variables_of_other_programs_are_noted_and_misspelt_settings_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    notes: list[str] = []
+    monkeypatch.setenv("FASTPONG_GAMMA", "0.5")
+    assert from_environment(notes.append) == {"gamma": 0.5} and not notes
+    for name in ("PORT", "SERVICE_HOST", "PORT_80_TCP_ADDR", "HOME", "DEBUG"):  # Kubernetes, and whoever
+        monkeypatch.setenv(f"FASTPONG_{name}", "tcp://10.0.0.1:80")
+    assert from_environment(notes.append) == {"gamma": 0.5}
+    assert notes == ["FASTPONG_PORT and 4 more in the environment: no setting of fastpong has that name"]
+    for name, meant in (("GAMA", "gamma"), ("LR", "learning_rate"), ("ENVS", "num_envs")):
+        with monkeypatch.context() as context:
+            context.setenv(f"FASTPONG_{name}", "1")
+            with pytest.raises(UsageError, match=f"FASTPONG_{name} in the environment: .*did you mean '{meant}'"):
+                from_environment()
+
+
 def test_a_file_may_leave_the_groups_out(tmp_path: Path) -> None:
     text = "gamma = 0.5\n[env]\nnum_envs = 3\n[late]\nlogit_growth = 0\n"
     assert read_toml(written(tmp_path / "c.toml", text)) == ({"gamma": 0.5, "num_envs": 3, "logit_growth": 0}, {})
@@ -135,6 +152,8 @@ def test_a_file_may_leave_the_groups_out(tmp_path: Path) -> None:
         ("[netwrok]\nhidden_units = 64", "there is no group 'netwrok': did you mean 'network'?"),
         ("[physics]\ngravity = 1", "there is no group 'physics': the groups are run, env,"),
         ("\xff", "not a TOML file"),
+        ("about = 5", "about is a table in a settings file, not 5"),
+        ("# " + (1 << 20) * "x", "larger than 1,048,576 bytes"),
         (None, "cannot read"),
     ],
 )
@@ -146,6 +165,16 @@ def test_bad_files(tmp_path: Path, text: str | None, words: str) -> None:
         read_toml(path)
     assert words in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_files_of_other_systems_and_pipes_are_read(tmp_path: Path) -> None:
+    """As Notepad saves it, and ``--config <(…)``."""
+    (tmp_path / "c.toml").write_bytes(b"\xef\xbb\xbfgamma = 0.5\r\n")
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["cp", tmp_path / "c.toml", tmp_path / "pipe"]):
+        assert read_toml(tmp_path / "c.toml") == read_toml(tmp_path / "pipe") == ({"gamma": 0.5}, {})
+    with pytest.raises(UsageError, match="not a regular file"):
+        read_toml(tmp_path / "pipe", note=print)  # of a run
 
 
 def test_a_file_of_another_version_names_the_one_that_reads_it(tmp_path: Path) -> None:

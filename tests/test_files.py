@@ -10,8 +10,10 @@ import pytest
 from fastpong import files
 from fastpong.config import Config
 from fastpong.errors import FastpongError
-from fastpong.training.run_folder import RunFolder, read_metrics
+from fastpong.training.facts import read_metrics
+from fastpong.training.run_folder import RunFolder
 from tests.support.faults import ERRORS, Crash, disk
+from tests.support.runs import facts, line
 
 STEPS = (100, 200, 300)
 
@@ -31,10 +33,10 @@ def session(run: RunFolder, done: list[str]) -> None:
         return
     with run.lock():
         for steps in STEPS:
-            attempt(f"line {steps}", run.log, {"steps": steps})
-            arrays = {"steps": np.array(steps), "weights": np.full(300, steps)}
-            attempt(f"checkpoint {steps}", run.save_checkpoint, steps, arrays, {"steps": steps})
-            attempt(f"candidate {steps}", run.add_candidate, steps, arrays, {"score": float(steps)})
+            attempt(f"line {steps}", run.log, line(steps))
+            arrays = {"steps": np.array(steps), "policy.w": np.full(300, steps)}
+            attempt(f"checkpoint {steps}", run.save_checkpoint, arrays, facts(steps))
+            attempt(f"candidate {steps}", run.add_candidate, arrays, facts(steps, score=steps / 100))
         attempt("cut", run.cut_metrics, 200)
 
 
@@ -48,10 +50,10 @@ def check(run: RunFolder, done: list[str], power_cut: bool = False) -> None:
         assert not list(run.path.rglob("*.tmp"))
     saved = [steps for steps in STEPS if f"checkpoint {steps}" in done]
     if saved:
-        arrays, about, complaints = run.newest()
-        assert not complaints and about["steps"] >= saved[-1]
-        assert (arrays["weights"] == about["steps"]).all()
-    lines = {line["steps"] for line in read_metrics(run.metrics)} if run.metrics.exists() else set()
+        arrays, found, complaints = run.newest()
+        assert not complaints and found.steps >= saved[-1]
+        assert (arrays["policy.w"] == found.steps).all()
+    lines = {one["steps"] for one in read_metrics(run.metrics)} if run.metrics.exists() else set()
     if not power_cut:
         assert lines >= {steps for steps in STEPS if f"line {steps}" in done and steps <= 200}
 

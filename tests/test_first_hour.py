@@ -15,7 +15,7 @@ COLUMNS = (40, 60, 80, 120)
 OFTEN = [*SMALL, *settings(log_interval=200)]
 PRESETS = {
     "fast": ([*settings(batch_size=256, minibatch_size=256)], "points won"),
-    "karpathy": ([*settings(hidden_units=8), "--batch-games", "1"], "ep 0: game finished, reward: -1"),
+    "karpathy": ([*settings(hidden_units=8), "--batch-games", "1"], "resetting env. episode reward total was -"),
     "ray": ([*settings(hidden_units=8), "--batch-games", "1"], "Batch 1 computed 1 rollouts in "),
     "ppg": ([*settings(hidden_units=8), "--window-seconds", "0.2"], " @ 1.0e-03 lr, "),
 }
@@ -59,7 +59,9 @@ def test_training_in_a_terminal_that_changes_its_size(tmp_path: Path) -> None:
     one.process.send_signal(signal.SIGINT)
     one.read()
     assert one.process.wait(60) == 130
-    assert plain(one.seen)[-1].startswith("stopped, interrupted: ")
+    stopped, next_ = plain(one.seen)[-2:]
+    assert stopped.startswith("stopped, interrupted: ")
+    assert next_ == "go on: fastpong train --run run --resume · watch it: fastpong play run --terminal"
 
 
 def test_a_terminal_that_cannot_redraw_gets_lines(folder: Path) -> None:
@@ -81,16 +83,19 @@ def test_into_a_pipe_goes_what_the_reference_program_printed(preset: str, tmp_pa
     assert one_line(done.stdout).startswith("stopped, the limit of steps is reached: ")
 
 
-def test_eval_counts_games_where_somebody_looks(folder: Path) -> None:
+def test_eval_says_who_plays_and_counts_games_and_time_where_somebody_looks(folder: Path) -> None:
     lines = Terminal("eval", "run", "--games", "2", "--sample", cwd=folder).run()
-    assert lines[:2] == ["1 of 2 games", "2 of 2 games"]  # one over the other
-    assert lines[2].startswith("mean score -") and lines[3] == "run, sampled actions, sticky 0.25, seed 0"
+    assert lines[0] == lines[-1] == "run, sampled actions, sticky 0.25, seed 0"
+    assert lines[1] == "0 of 2 games 0:00:00" and any(line.startswith("2 of 2 games 0:0") for line in lines)
+    assert lines[-2].startswith("mean score -") and "confidence" not in lines[-2] and "over 2 games" in lines[-2]
+    dumb = Terminal("eval", "run", "--games", "2", "--sample", cwd=folder, TERM="dumb").run()
+    assert dumb == [lines[0], *lines[-2:]]
 
 
 def test_no_result_is_lost_for_want_of_an_alphabet_or_a_stdout(folder: Path) -> None:
     latin = {**os.environ, "PYTHONIOENCODING": "latin-1"}
-    done = fastpong("eval", "run", "--games", "2", cwd=folder, env=latin, encoding="latin-1")
-    assert done.returncode == 0 and "95 % confidence" in done.stdout and " ? " in done.stdout
+    done = fastpong("settings", "gamma", cwd=folder, env=latin, encoding="latin-1")
+    assert done.returncode == 0 and "gamma = 0.985  (0 ? 1)" in done.stdout
     command = f"{sys.executable} -m fastpong play run --steps 20 --terminal >&-"
     done = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0 and done.stderr.startswith("agent 0, opponent 0, after 20 steps\n")

@@ -1,5 +1,6 @@
 """What the pages promise: commands work, links lead somewhere, nothing is too long, and the settings are right."""
 
+import json
 import re
 import runpy
 import shlex
@@ -12,6 +13,7 @@ import pytest
 
 from fastpong.config import settings
 from fastpong.training.metrics import METRICS
+from tests.support.runs import line as metrics_line
 
 ROOT = Path(__file__).parent.parent
 # Commands are run as they stand in the README, but for what makes them long.
@@ -83,7 +85,7 @@ def test_the_readmes_commands_work_in_their_order(tmp_path: Path) -> None:
         _, command, *rest = shlex.split(line)
         if command == "plot":  # ten minutes have finished games, three seconds may not
             with (tmp_path / "runs/first/metrics.jsonl").open("a") as file:
-                file.write('{"steps": 10, "score": -20.0}\n')
+                file.write(json.dumps(metrics_line(10)) + "\n")
         arguments = [command, *rest, *EXTRA.get(command, "").split()]
         done = subprocess.run(
             [sys.executable, "-m", "fastpong", *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=240

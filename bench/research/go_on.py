@@ -8,7 +8,6 @@ nothing, and the late phase has begun. Its logits may be multiplied by --scale, 
 Settings are the agent's own but for those that are set. Prints where the run is.
 """
 
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +16,12 @@ from bench.common import parser
 from fastpong.arrays import Arrays
 from fastpong.config import Config, changed
 from fastpong.config_sources import parse_assignments
+from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.training.actor import Actor
-from fastpong.training.run_folder import RunFolder, load_weights
+from fastpong.training.facts import Facts
+from fastpong.training.run_folder import RunFolder
+from fastpong.training.runs import load_weights
 from fastpong.training.trainer import Trainer
 
 
@@ -59,8 +61,7 @@ def main() -> None:
     run = RunFolder(arguments.run)
     run.create(config, {"command": f"bench.research.go_on {arguments.agent} {arguments.run} --scale {arguments.scale}"})
     state = begun(config, weights, arguments.scale)
-    about = {"config": asdict(config), "steps": 0, "wall_s": 0.0, "score": None, "best_score": None}
-    run.save_checkpoint(0, state, about)
+    run.save_checkpoint(state, Facts(config, 0, engine=DEFAULT_ENGINE))
     print(f"{run.path}: begins with {arguments.agent}, {config.hidden_units} hidden units")
 
 

@@ -18,7 +18,8 @@ from bench.common import parser
 from fastpong.arrays import Arrays
 from fastpong.policy import make_policy
 from fastpong.training.checkpoint import load, save
-from fastpong.training.run_folder import SHIPPED, RunFolder
+from fastpong.training.run_folder import RunFolder
+from fastpong.training.runs import SHIPPED
 
 
 def mean_of(paths: list[Path]) -> tuple[Arrays, dict[str, Any]]:

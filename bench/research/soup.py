@@ -16,7 +16,7 @@ import numpy as np
 from bench.common import parser
 from fastpong.arrays import Arrays
 from fastpong.training.checkpoint import load, save
-from fastpong.training.run_folder import SHIPPED
+from fastpong.training.runs import SHIPPED
 
 
 def joined(agents: list[Arrays], shared: int) -> Arrays:

@@ -28,7 +28,7 @@ from fastpong.learners.updater import Epochs, Samples, TwoThreads, Updater
 from fastpong.parallel.comm import Serial
 from fastpong.policy import ConvPolicy
 from fastpong.training.checkpoint import load
-from fastpong.training.run_folder import SHIPPED
+from fastpong.training.runs import SHIPPED
 
 GUIDED = 0.75
 """In how many steps a taught lane takes the best action."""

@@ -21,7 +21,8 @@ from fastpong.training.actor import Actor
 from fastpong.training.checkpoint import load
 from fastpong.training.loop import Limits, train
 from fastpong.training.progress import PlainProgress
-from fastpong.training.run_folder import RunFolder, load_weights
+from fastpong.training.run_folder import RunFolder
+from fastpong.training.runs import load_weights
 from fastpong.training.trainer import Trainer
 
 ROOT = Path(__file__).parents[2]
@@ -161,8 +162,8 @@ def test_a_run_goes_on_from_an_agent(run: RunFolder, tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "on")
     command = [sys.executable, "-m", "bench.research.go_on", str(run.best), str(folder.path), "--scale", "0.5"]
     subprocess.run([*command, "--set", "batch_size=256"], check=True, cwd=ROOT)
-    config, (arrays, about, _) = folder.config(), folder.newest()
-    assert config.batch_size == 256 and about["steps"] == 0
+    config, (arrays, facts, _) = folder.config(), folder.newest()
+    assert config.batch_size == 256 and facts.steps == 0
     agent, _ = load(run.best)
     np.testing.assert_array_equal(arrays["policy.w1"], agent["policy.w1"])
     scale = np.array([0.5, 0.5, 0.5, 1.0], np.float32)[:, None]  # three logits and the value

@@ -9,7 +9,7 @@ knowledge transfer", 2016, but for the copies. Prints where the run is.
 """
 
 import shutil
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -78,11 +78,11 @@ def main() -> None:
     options.add_argument("--hidden", type=int, default=192)
     arguments = options.parse_args()
     run, new = RunFolder(arguments.run), RunFolder(arguments.new)
-    config, (arrays, about, _) = run.config(), run.newest()
+    config, (arrays, facts, _) = run.config(), run.newest()
     wider, steps = changed(config, {"hidden_units": arguments.hidden}), int(arrays["step"]) * config.num_envs
     arrays = widened(arrays, config, arguments.hidden)
     new.create(wider, {"command": f"bench.research.widen {arguments.run} {arguments.new} --hidden {arguments.hidden}"})
-    new.save_checkpoint(steps, arrays, {**about, "config": asdict(wider)})
+    new.save_checkpoint(arrays, replace(facts, config=wider))
     shutil.copy(run.metrics, new.metrics)
     print(f"{new.path}: {steps:,} steps, {arguments.hidden} hidden units")
 

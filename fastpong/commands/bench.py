@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import importlib.util
 import statistics
-import sys
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -13,9 +12,9 @@ from fastpong.commands.speeds import Measure
 from fastpong.config import Config, settings
 from fastpong.envs.engine import DEFAULT_ENGINE, check_engine
 from fastpong.envs.judge import usable
-from fastpong.parallel.machine import processor
+from fastpong.errors import tell
+from fastpong.parallel.machine import processor, versions
 from fastpong.training.actor import STAGES
-from fastpong.training.loop import versions
 from fastpong.training.trainer import Trainer
 
 NAMES = {
@@ -65,14 +64,14 @@ def bench(
     with contextlib.ExitStack() as stack:
         measures, trainer = _start(stack, config, workers, names, engine)
         order = sorted(measures, key=_ORDER.index)
-        print("warming up", file=sys.stderr, flush=True)
+        tell("warming up")
         for name in order:
             measures[name](min(seconds, 1.0))
         trainer.sampler.seconds, before = dict.fromkeys(STAGES, 0.0), trainer.stats.steps
         measured: dict[str, list[float]] = {name: [] for name in NAMES if name in measures}
         turns = max(1, round(seconds / TURN))
         for number in range(1, rounds + 1):
-            print(f"round {number} of {rounds}", file=sys.stderr, flush=True)
+            tell(f"round {number} of {rounds}")
             parts = [[measures[name](seconds / turns) for name in order] for _ in range(turns)]
             for name, values in zip(order, zip(*parts, strict=True), strict=True):
                 measured[name].append(statistics.fmean(values))
@@ -120,15 +119,15 @@ def _start(
         wanted.discard("train_late")
     measures = {}
     for name in (name for name in starts if name in wanted):
-        print(f"starting {NAMES[name]}", file=sys.stderr, flush=True)
+        tell(f"starting {NAMES[name]}")
         measures[name] = starts[name]()
-    print(f"starting {NAMES['train']}", file=sys.stderr, flush=True)
+    tell(f"starting {NAMES['train']}")
     measures["train"], trainer = speeds.training(stack, config, workers, engine)
     return measures, trainer
 
 
-def table(results: dict[str, Any]) -> str:
-    """Results of `bench` as text, the fastest first."""
+def table(results: dict[str, Any]) -> list[str]:
+    """Results of `bench` as lines of text, the fastest first."""
     rounds, ale = results["rounds"], results["rounds"]["ale"]
     lines = [f"{'steps/s':>9} {'times ALE':>9}  {'range':<15} {'of console':>10}"]
     for name in sorted(rounds, key=lambda name: -results[name]):
@@ -142,4 +141,4 @@ def table(results: dict[str, Any]) -> str:
     if max(ale) > _BUSY * min(ale):
         lines += [f"bare ALE is {max(ale) / min(ale):.2f} times as fast in one round as in another: a busy machine"]
     lines += [f"training runs at {results['ratios']['train']:.2f} times the speed of bare ALE"]
-    return "\n".join(lines)
+    return lines

@@ -16,6 +16,7 @@ from fastpong.envs.base import LocalEnvs
 from fastpong.envs.division import check_workers
 from fastpong.envs.judge import FRAMES, fault_of_console
 from fastpong.envs.process import THREAD_VARIABLES
+from fastpong.errors import install, printable
 from fastpong.kernels.compile.cache import cache_folder
 from fastpong.parallel.comm import Communicator
 from fastpong.parallel.machine import processor, usable_cores
@@ -46,7 +47,7 @@ def examine(comm: Communicator) -> dict[str, Any]:
     for name in BASE:
         facts[name] = _version(name)
         if facts[name] is None:
-            problems.append(f"{name} is missing: pip install fastpong again")
+            problems.append(f"{name} is missing: install fastpong again, pip install -e . in a checkout")
     facts |= {name: _version(name) or "not installed" for name in EXTRAS}
     display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     return {
@@ -71,7 +72,7 @@ def _version(name: str) -> str | None:
 def _mpi_library() -> str:
     """Name the library that mpi4py loads, without starting it in this process."""
     if _version("mpi4py") is None:
-        return "none: pip install 'fastpong[mpi]'"
+        return f"none: {install('mpi')}"
     script = "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print(MPI.Get_library_version())"
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PMI", "OMPI"))}
     done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, env=environment)
@@ -113,9 +114,9 @@ def _console() -> str:
     return f"{fault}: ale-py steps the games" if fault else f"as ale-py over {FRAMES:,} frames"
 
 
-def table(facts: dict[str, Any]) -> str:
+def table(facts: dict[str, Any]) -> list[str]:
     """Write the facts as lines of text."""
     shown = {name: fact for name, fact in facts.items() if name != "problems"}
     width = max(map(len, shown))
-    lines = [f"{name.ljust(width)}  {fact}" for name, fact in shown.items()]
-    return "\n".join([*lines, "", *(facts["problems"] or ["no problem found"])])
+    lines = [f"{name.ljust(width)}  {printable(fact)}" for name, fact in shown.items()]
+    return [*lines, "", *(facts["problems"] or ["no problem found"])]

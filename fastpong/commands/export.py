@@ -10,8 +10,8 @@ import numpy as np
 from fastpong.agent import Agent
 from fastpong.arrays import F32, Arrays
 from fastpong.dense import CELL, GRID
-from fastpong.errors import FastpongError, UsageError
-from fastpong.pong import COURT
+from fastpong.errors import FastpongError, UsageError, missing
+from fastpong.pong import COURT, COURT_TOP
 
 KINDS = ("onnx", "safetensors")
 
@@ -31,7 +31,7 @@ def run(agent: Agent, kind: str, out: Path | None) -> Path:
         data = _onnx(agent) if kind == "onnx" else _safetensors(agent)
         out.write_bytes(data)
     except ModuleNotFoundError as error:
-        raise FastpongError(f"--to {kind} needs {error.name}: pip install 'fastpong[export]'") from None
+        raise missing(f"--to {kind}", str(error.name), "export") from None
     except OSError as error:
         raise FastpongError(f"cannot write {out}: {error.strerror or error}") from None
     return out
@@ -60,13 +60,28 @@ def whole_kernel(kernel: F32) -> F32:
     return whole
 
 
-def _onnx(agent: Agent) -> bytes:
-    """Return a model of opset 17 that computes what `fastpong.dense` does.
+def inputs_in_words(agent: Agent) -> str:
+    """Return what the inputs and outputs of the model are: its documentation, and that of ``docs/python.md``."""
+    config = agent.config
+    actions = ("up, down, no-op", "up, down")[config.num_actions == 2]
+    if config.algorithm == "reinforce":
+        return (
+            "changes (n, 6400): the newest image minus the one before, 80 rows of 80 pixels, of 0 and 1 each: rows "
+            f"35, 37 ... 193 and columns 0, 2 ... 158 of the screen, 0 where it shows the background; 0 in the first "
+            f"step of a game. logits and probabilities (n, {config.num_actions}): of {actions}."
+        )
+    return (
+        f"images (n, {config.frame_stack}, {COURT[0]}, {COURT[1]}): the newest first, of 0 and 1: rows {COURT_TOP} ... "
+        f"{COURT_TOP + COURT[0] - 1} and columns 0, 2 ... 158 of the screen, 0 where it shows the background; 0 before "
+        f"a game began. side (n, 16): 1 at index 0; for each of the {config.action_history} actions before, the newest "
+        f"first (k = 0, 1 ...), 1 at index 1 + {config.num_actions} k + action ({actions}: 0, 1, 2), or nothing before "
+        f"a game began; 0 elsewhere. logits and probabilities (n, {config.num_actions}): of {actions}; value (n, 1): "
+        "the discounted points that are expected."
+    )
 
-    Inputs ``images`` float32 (n, frames, 160, 80) of 0 and 1, the newest first, and ``side`` (n, 16), outputs
-    ``logits`` and ``probabilities`` (n, actions) and ``value`` (n, 1); of the reference programs, input ``changes``
-    (n, 6400), without a value.
-    """
+
+def _onnx(agent: Agent) -> bytes:
+    """Return a model of opset 17 that computes what `fastpong.dense` does, with `inputs_in_words` as its doc_string."""
     from onnx import TensorProto, checker, helper, numpy_helper
 
     config, w = agent.config, agent.weights
@@ -112,8 +127,11 @@ def _onnx(agent: Agent) -> bytes:
         nodes, "fastpong", [tensor(name, *shape) for name, shape in inputs.items()],
         [tensor(name, size) for name, size in sizes.items()],
         [numpy_helper.from_array(np.ascontiguousarray(array), name) for name, array in constants.items()],
+        doc_string=inputs_in_words(agent),
     )  # fmt: skip
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9, doc_string=graph.doc_string
+    )
     helper.set_model_props(model, {"config": _about(agent)})
     checker.check_model(model)
     data: bytes = model.SerializeToString()

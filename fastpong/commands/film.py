@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from fastpong.arrays import U8
-from fastpong.errors import FastpongError, UsageError
+from fastpong.errors import FastpongError, UsageError, missing
 
 _SHEET, _GAP, _CAPTION = 12, 8, 24  # pictures of a sheet; pixels between them, and below each
+_SHORTEST = 2  # hundredths of a second that a picture of a GIF is shown
 
 
 def check(out: Path) -> None:
@@ -34,7 +35,7 @@ def write(pictures: Iterator[U8], out: Path, seconds: float, caption: Callable[[
             _write_sheet(pictures, out, caption)
     except ModuleNotFoundError as error:
         library, extra = {"PIL": ("Pillow", "play"), "imageio_ffmpeg": ("ffmpeg", "video")}[str(error.name)]
-        raise FastpongError(f"writing {out.suffix} needs {library}: pip install 'fastpong[{extra}]'") from None
+        raise missing(f"writing {out.suffix}", library, extra) from None
     except OSError as error:
         raise FastpongError(f"cannot write {out}: {error.strerror or error}") from None
 
@@ -47,19 +48,38 @@ def _write_gif(pictures: Iterator[U8], out: Path, seconds: float) -> None:
     """Write a film, of each picture the part that has changed: Pillow's own way would keep all of them in memory."""
     from PIL import GifImagePlugin, Image
 
-    milliseconds = max(20, round(100 * seconds) * 10)  # GIF counts in hundredths of a second
     with out.open("wb") as file:
         before: U8 | None = None
-        for picture in map(_doubled, pictures):
+        for shown, hundredths in in_hundredths(pictures, seconds):
+            picture = _doubled(shown)
             top, left, bottom, right = (0, 0, *picture.shape[:2]) if before is None else _changed(before, picture)
             part = Image.fromarray(picture[top:bottom, left:right]).quantize(16, dither=Image.Dither.NONE)
             if before is None:
                 file.writelines(GifImagePlugin.getheader(part, info={"loop": 0})[0])
             # A table of colours for each part: they are exact, Pong has fewer than ten.
-            shown = {"duration": milliseconds, "include_color_table": True}
-            file.writelines(GifImagePlugin.getdata(part, (left, top), **shown))
+            how = {"duration": 10 * hundredths, "include_color_table": True}
+            file.writelines(GifImagePlugin.getdata(part, (left, top), **how))
             before = picture
         file.write(b";")
+
+
+def in_hundredths(pictures: Iterator[U8], seconds: float) -> Iterator[tuple[U8, int]]:
+    """Yield pictures of so many seconds each, and the hundredths of a second that each is shown, as a GIF counts them.
+
+    Their sum follows the clock: 7, 6, 7 … for fifteen pictures a second. Programs show for ten hundredths what should
+    be shown for less than two, so such pictures are left out.
+    """
+    shown: U8 | None = None
+    since = number = 0
+    for number, picture in enumerate(pictures):
+        now = round(100 * seconds * number)
+        if shown is None:
+            shown = picture
+        elif now - since >= _SHORTEST:
+            yield shown, now - since
+            shown, since = picture, now
+    if shown is not None:
+        yield shown, max(_SHORTEST, round(100 * seconds * (number + 1)) - since)
 
 
 def _changed(before: U8, picture: U8) -> tuple[int, int, int, int]:

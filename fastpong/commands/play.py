@@ -11,7 +11,7 @@ from fastpong.arrays import U8
 from fastpong.commands import film, terminal, window
 from fastpong.envs.base import LocalEnvs
 from fastpong.envs.engine import DEFAULT_ENGINE
-from fastpong.errors import UsageError
+from fastpong.errors import UsageError, tell
 from fastpong.kernels.drawing import in_colour
 from fastpong.policy import make_policy
 from fastpong.training.actor import Actor
@@ -58,10 +58,11 @@ def run(
     match = play(agent, out, in_terminal, max_steps, speed, seed, engine)
     won, lost = match.score
     if as_json:
-        print(json.dumps({"agent": won, "opponent": lost, "steps": match.steps, "out": out and str(out)}))
+        told = [json.dumps({"agent": won, "opponent": lost, "steps": match.steps, "out": out and str(out)})]
     else:
         written = f"; written to {out}" if out else ""
-        print(f"agent {won}, opponent {lost}, after {match.steps:,} steps{written}\n{agent}, seed {seed}")
+        told = [f"agent {won}, opponent {lost}, after {match.steps:,} steps{written}", f"{agent}, seed {seed}"]
+    tell(*told, result=True)
 
 
 def play(

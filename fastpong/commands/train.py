@@ -2,20 +2,23 @@
 
 import contextlib
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from fastpong import __version__
+from fastpong.commands.evaluate import count, interval
 from fastpong.config import Config, make_config
 from fastpong.config_sources import from_environment, parse_assignments, read_toml, to_toml
-from fastpong.errors import UsageError
+from fastpong.errors import UsageError, tell
+from fastpong.parallel.machine import launched
 from fastpong.training.evaluate import choose_best
 from fastpong.training.events import Watched
 from fastpong.training.loop import Result
-from fastpong.training.progress import KINDS, Progress, make_progress, tell
+from fastpong.training.progress import KINDS, Progress, make_progress
 from fastpong.training.run_folder import RunFolder
-from fastpong.training.session import Request, hold
+from fastpong.training.session import Request, hold, to_go_on
 from fastpong.training.tensorboard import tensorboard
 
 
@@ -26,7 +29,7 @@ def changes_of(flags: Mapping[str, object], assignments: list[str], config_file:
     texts, these before variables of the environment, and these before `config_file`.
     """
     changes = read_toml(config_file)[0] if config_file is not None else {}
-    changes |= from_environment()
+    changes |= from_environment(tell if launched()[0] == 0 else lambda text: None)
     changes |= parse_assignments(assignments)
     return changes | {name: value for name, value in flags.items() if value is not None}
 
@@ -34,7 +37,8 @@ def changes_of(flags: Mapping[str, object], assignments: list[str], config_file:
 def print_config(changes: dict[str, object]) -> None:
     """Print the settings that a new run would have, as its ``config.toml``."""
     rest = {name: value for name, value in changes.items() if name != "preset"}
-    print(to_toml(make_config(str(changes.get("preset", "fast")), rest), {"fastpong": __version__}), end="")
+    text = to_toml(make_config(str(changes.get("preset", "fast")), rest), {"fastpong": __version__})
+    tell(*text.rstrip("\n").split("\n"), result=True)
 
 
 def run(request: Request, show: str | None, log: str | None, as_json: bool) -> int:
@@ -50,13 +54,21 @@ def run(request: Request, show: str | None, log: str | None, as_json: bool) -> i
 
     def display(config: Config, folder: RunFolder, past: list[dict[str, Any]]) -> Progress:
         title = f"fastpong {__version__} · preset {config.preset} · run {folder.path}"
-        progress = make_progress(show, title, past, config.preset)
+        progress = make_progress(show, title, past, config.preset, config.num_envs)
         return Watched(progress, [make_log(folder.path)]) if make_log else progress
 
     def report(config: Config, folder: RunFolder, result: Result) -> None:
         _report(config, folder, result, request, as_json)
+        if not as_json and show != "none":
+            tell(what_next(folder, result, request.engine))
 
     return 130 if hold(request, display, report).result.reason == "interrupted" else 0
+
+
+def what_next(folder: RunFolder, result: Result, engine: str) -> str:
+    """Return the commands with which a run goes on, unless it has reached its target, and with which to look at it."""
+    go_on = "" if result.reason == "target" else f"go on: {to_go_on(folder, engine)} · "
+    return f"{go_on}watch it: fastpong play {shlex.quote(str(folder.path))} --terminal"
 
 
 def _report(config: Config, folder: RunFolder, result: Result, request: Request, as_json: bool) -> None:
@@ -75,13 +87,13 @@ def _report(config: Config, folder: RunFolder, result: Result, request: Request,
         tell(text, result=True)
     best = None
     with contextlib.suppress(KeyboardInterrupt):  # best.npz is then that of the best score in training
-        if result.changed and result.reason != "interrupted":
+        if result.reason != "interrupted":
             best = choose_best(config, folder, request.workers, tell, request.engine)
     if as_json:
         tell(json.dumps({**summary, "best": best}), result=True)
     elif best:
         tell(
-            f"best.npz, the weights after {best['steps']:,} steps: mean score {best['mean']:.2f} "
-            f"(95 % confidence {best['ci95_low']:.2f} … {best['ci95_high']:.2f}) over {best['games']} fresh games",
+            f"best.npz, the weights after {best['steps']:,} steps: mean score {best['mean']:.2f}{interval(best)} "
+            f"over {count(best['games'], 'fresh ')}",
             result=True,
         )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fastpong.arrays import U8
-from fastpong.errors import FastpongError, UsageError
+from fastpong.errors import UsageError, missing
 
 _SIZE = (840, 630)
 """Of a new window, in pixels: the proportions of a television's screen."""
@@ -30,7 +30,7 @@ def show(pictures: Iterator[U8], status: Callable[[], str]) -> None:
     try:
         import pygame
     except ImportError:
-        raise FastpongError("a window needs pygame: pip install 'fastpong[play]', or use --terminal") from None
+        raise missing("a window (--terminal needs none)", "pygame", "play") from None
     if not chosen:
         os.environ["SDL_VIDEODRIVER"] = ",".join(drivers)  # else SDL may draw where nobody sees it
     try:

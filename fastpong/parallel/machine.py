@@ -1,12 +1,14 @@
-"""The cores that this process may use, and the rank that an MPI launcher gives it."""
+"""The machine: its cores, its versions of what a run needs, and the rank that an MPI launcher gives this process."""
 
 import contextlib
 import math
 import os
 import platform
 import threading
+from importlib.metadata import version
 from pathlib import Path
 
+from fastpong import __version__
 from fastpong.errors import UsageError
 
 
@@ -91,3 +93,16 @@ def launched() -> tuple[int, int]:
             except ValueError:
                 raise UsageError(f"{rank} and {size} are not numbers: unset them, or start with mpiexec") from None
     return 0, 1
+
+
+def versions() -> dict[str, str | int]:
+    """Tell what a run ran with, for its ``config.toml``."""
+    packages = {name.replace("-", "_"): version(name) for name in ("numpy", "numba", "gymnasium", "ale-py")}
+    return {
+        "fastpong": __version__,
+        "python": platform.python_version(),
+        **packages,
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "cores": usable_cores(),
+    }

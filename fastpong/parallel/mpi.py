@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import numpy.typing as npt
 
-from fastpong.errors import RanksError, UsageError
+from fastpong.errors import RanksError, UsageError, install
 from fastpong.parallel.comm import Communicator, Serial
 from fastpong.parallel.machine import allowed_cores, launched
 
@@ -128,7 +128,7 @@ def connect(mpi: bool = True) -> Communicator:
         import mpi4py  # noqa: F401
     except ImportError:
         raise RanksError(
-            f"the launcher started {size} processes, but mpi4py is not installed: pip install 'fastpong[mpi]'"
+            f"the launcher started {size} processes, but mpi4py is not installed: {install('mpi')}"
         ) from None
     try:
         comm = Mpi()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import fastpong
-from fastpong.errors import FastpongError, UsageError
+from fastpong.errors import FastpongError, UsageError, missing
 from fastpong.parallel.machine import usable_cores
 
 PLACEMENTS = ("pack", "spread")
@@ -182,7 +182,7 @@ def _connect(placing: Placing) -> Any:
     try:
         import ray
     except ImportError:
-        raise UsageError("--ray needs Ray: pip install 'fastpong[ray]'") from None
+        raise missing("--ray", "Ray", "ray") from None
     options: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     if placing.ship:
         options["runtime_env"] = {"py_modules": [str(_package())]}

@@ -29,9 +29,17 @@ _KINDS = "biufU"  # numbers and text, no objects
 
 
 class CheckpointError(FastpongError):
-    """A checkpoint is missing, damaged or cannot be written, perhaps because the disk is full."""
+    """A file of a run is missing, damaged or cannot be written."""
 
-    is_disk_full = False
+
+class DamagedError(CheckpointError):
+    """A file was read, and is not what a run of this version has written."""
+
+
+class DiskFullError(CheckpointError):
+    """A file of so many bytes, `size`, does not fit on the disk, or into what the user may have of it."""
+
+    size = 0
 
 
 class NoCheckpointError(CheckpointError):
@@ -48,27 +56,34 @@ def save(path: Path, arrays: Arrays, about: Mapping[str, Any], *, compressed: bo
     write = np.savez_compressed if compressed else np.savez
     buffer = io.BytesIO()
     write(buffer, about=np.array(text), **arrays)  # type: ignore[arg-type]
+    data = _sealed(buffer.getbuffer())
     try:
-        files.write(path, _sealed(buffer.getbuffer()))
+        files.write(path, data)
     except OSError as error:
-        failed = CheckpointError(f"cannot save {path}: {error.strerror or error}")
-        failed.is_disk_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        raise failed from None
+        message = f"cannot save {path}: {error.strerror or error}"
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise CheckpointError(message) from None
+        full = DiskFullError(message)
+        full.size = len(data)
+        raise full from None
 
 
 def load(path: Path) -> tuple[Arrays, dict[str, Any]]:
     """Read a file that `save` wrote.
 
-    Raises `CheckpointError` if it is missing, damaged or of another version, or if weights in it are no numbers.
+    Raises `CheckpointError` if it is missing or of another version, `DamagedError` if it is damaged.
     """
     try:
-        if path.stat().st_size > _MAX_FILE:
-            raise ValueError("it is larger than 1 GiB")
-        data = path.read_bytes()
+        data = files.read(path, _MAX_FILE)
+    except FileNotFoundError:
+        raise CheckpointError(f"there is no checkpoint {path}") from None
+    except OSError as error:
+        raise CheckpointError(f"cannot read {path}: {error.strerror}") from None
+    try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             if archive.comment and archive.comment != digest(data[:-DIGEST]):
                 raise ValueError("its digest is another one")
-            arrays = _members(archive)
+            arrays = _members(archive, len(data))
             about: dict[str, Any] = json.loads(str(arrays.pop("about")))
             if about["format"] != FORMAT:
                 version = ascii(str(about.get("fastpong", "0.1")))[1:-1]
@@ -77,15 +92,10 @@ def load(path: Path) -> tuple[Arrays, dict[str, Any]]:
                 )
             if not archive.comment:
                 raise ValueError("it has no digest")
-    except FileNotFoundError:
-        raise CheckpointError(f"there is no checkpoint {path}") from None
     except CheckpointError:
         raise
     except Exception as error:  # whatever a damaged archive makes of zipfile, NumPy and json
-        raise CheckpointError(f"{path} is damaged or not a checkpoint of fastpong ({str(error)!a:.120})") from None
-    for name, array in arrays.items():
-        if array.dtype.kind == "f" and name.startswith("policy.") and not np.isfinite(array).all():
-            raise CheckpointError(f"{path} is damaged: {name} holds NaN or infinity")
+        raise DamagedError(f"{path} is damaged or not a checkpoint of fastpong ({str(error)!a:.120})") from None
     return arrays, about
 
 
@@ -95,12 +105,15 @@ def _sealed(archive: "memoryview[int]") -> bytes:
     return data + digest(data)
 
 
-def _members(archive: zipfile.ZipFile) -> Arrays:
-    """Read the arrays of an archive by name; raises `ValueError` unless each is exactly as large as its header says."""
+def _members(archive: zipfile.ZipFile, size: int) -> Arrays:
+    """Read the arrays of an archive by name; raises `ValueError` unless each is exactly as large as its header says.
+
+    Members that are stored as they are may not take more than the `size` of the archive: none lies inside another.
+    """
     members = archive.infolist()
     stored = all(member.compress_type == zipfile.ZIP_STORED for member in members)
-    if not stored and sum(member.file_size for member in members) > _MAX_UNPACKED:
-        raise ValueError("too much is compressed in it")
+    if sum(member.file_size for member in members) > (size if stored else _MAX_UNPACKED):
+        raise ValueError("its parts overlap" if stored else "too much is compressed in it")
     arrays: Arrays = {}
     for member in members:
         data = archive.read(member)

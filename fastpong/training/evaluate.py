@@ -5,9 +5,10 @@ partly luck. So candidates, weights that were saved on the way, play the same fr
 and the best of them then plays others, which nothing was chosen by.
 """
 
+import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,15 @@ from fastpong.envs.vector_env import VectorEnv
 from fastpong.noise import EVALUATION, stream_key
 from fastpong.policy import make_policy
 from fastpong.training.actor import Actor
-from fastpong.training.checkpoint import CheckpointError, load
-from fastpong.training.run_folder import RunFolder, policy_weights
+from fastpong.training.checkpoint import CheckpointError
+from fastpong.training.facts import Facts, load_facts, policy_weights
+from fastpong.training.run_folder import RunFolder
 
 MAX_ENVS = 64
 """Games that are played side by side, at most."""
+
+FEW = 10
+"""Of fewer games the mean has no interval: their scores say more than samples of them."""
 
 # Seeds of evaluations that no `fastpong eval --seed` repeats by accident.
 _CHOICE, _FINAL = 1 << 40, 1 << 41
@@ -31,7 +36,7 @@ _CHOICE, _FINAL = 1 << 40, 1 << 41
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How an agent played whole games: the mean score with a 95 % confidence interval (None for one game), games won.
+    """How an agent played whole games: the mean score with a 95 % confidence interval (None for few games), games won.
 
     `steps` are those of all games; `scores` and `lengths`, in steps, those of each, in the order of envs.
 
@@ -94,7 +99,7 @@ def summarise(scores: list[int], lengths: list[int]) -> Evaluation:
     count = len(scores)
     values, counts = np.unique(scores, return_counts=True)
     means = np.random.default_rng(0).multinomial(count, counts / count, 10_000) @ values / count
-    low, high = np.percentile(means, [2.5, 97.5]).tolist() if count > 1 else (None, None)
+    low, high = np.percentile(means, [2.5, 97.5]).tolist() if count >= FEW else (None, None)
     wins = sum(value > 0 for value in scores)
     return Evaluation(count, sum(scores) / count, low, high, wins, sum(lengths), tuple(scores), tuple(lengths))
 
@@ -106,34 +111,44 @@ def choose_best(
 
     Each candidate plays `eval_games` games, the best one twice as many more; `note` is called with a line about each
     step. Returns ``steps`` of the best one, ``mean``, ``ci95_low``, ``ci95_high`` and ``games`` of its last evaluation,
-    and ``candidates`` (steps and mean of each); None if there was nothing to choose from. Raises `CheckpointError` if
-    ``best.npz`` cannot be written; the one of before is then intact.
+    and ``candidates`` (steps and mean of each); None if there is nothing to choose from, or the best of them was chosen
+    before. Raises `CheckpointError` if ``best.npz`` cannot be written; the one of before is then intact.
     """
-    candidates: dict[int, tuple[Arrays, dict[str, Any]]] = {}
+    candidates: dict[int, tuple[Arrays, Facts]] = {}
     for path in run.candidates():
         try:
-            arrays, about = load(path)
+            arrays, facts = load_facts(path)
+            candidates[facts.steps] = policy_weights(path, arrays, config), facts
         except CheckpointError as error:
             note(f"{error}: it does not take part")
-        else:
-            candidates[about["steps"]] = arrays, about
-    if len(candidates) < 2 or config.eval_games == 0:
+    if len(candidates) < 2 or config.eval_games == 0 or _is_chosen(run, [*candidates]):
         return None
 
     def play(steps: int, games: int, seed: int) -> Evaluation:
-        weights = policy_weights(candidates[steps][0])
-        return evaluate(config, weights, games, seed + config.seed, workers, engine=engine)
+        return evaluate(config, candidates[steps][0], games, seed + config.seed, workers, engine=engine)
 
     games, means = config.eval_games, dict[int, float]()
-    note(f"{len(candidates)} candidates for best.npz play {games} games, the best {2 * games} more; ctrl-C skips this")
+    note(
+        f"{len(candidates)} candidates for best.npz play {games} games each, the best {2 * games} more; "
+        "ctrl-C skips this"
+    )
     for number, steps in enumerate(candidates, 1):
         began = time.perf_counter()
         means[steps] = play(steps, games, _CHOICE).mean
         spent = time.perf_counter() - began
         note(f"candidate {number}, the weights after {steps:,} steps: {means[steps]:.2f}, in {spent:.0f} s")
     best = max(means, key=lambda steps: means[steps])
-    facts = {**play(best, 2 * config.eval_games, _FINAL).summary(), "steps": best}  # not those of these games
-    facts["candidates"] = [{"steps": steps, "mean": mean} for steps, mean in means.items()]
-    arrays, about = candidates[best]
-    run.save_best(arrays, {**about, "evaluation": facts})
-    return facts
+    note(f"the best, the weights after {best:,} steps, plays {2 * games} more")
+    result = {**play(best, 2 * config.eval_games, _FINAL).summary(), "steps": best}  # not those of these games
+    result["candidates"] = [{"steps": steps, "mean": mean} for steps, mean in means.items()]
+    weights, facts = candidates[best]
+    arrays = {f"policy.{name}": array for name, array in weights.items()}
+    run.save_best(arrays, replace(facts, chosen_from=tuple(means)), evaluation=result)
+    return result
+
+
+def _is_chosen(run: RunFolder, candidates: list[int]) -> bool:
+    """Whether these candidates, by their steps, have played already."""
+    with contextlib.suppress(CheckpointError):
+        return list(load_facts(run.best)[1].chosen_from) == candidates
+    return False

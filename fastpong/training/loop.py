@@ -2,34 +2,32 @@
 
 import dataclasses
 import math
-import platform
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any, Literal
 
 import numpy as np
 
-import fastpong
-from fastpong.config import Config
+from fastpong.arrays import Arrays
+from fastpong.config import Config, at_least
 from fastpong.envs.division import check_workers
 from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.judge import usable
 from fastpong.envs.vector_env import VectorEnv
-from fastpong.errors import DivergedError, EnvError, LostError, UsageError
+from fastpong.errors import DivergedError, EnvError, LostError, UsageError, tell
 from fastpong.parallel.comm import Communicator, Serial, check_same_weights, env_range
 from fastpong.parallel.losses import Losses
-from fastpong.parallel.machine import usable_cores
 from fastpong.parallel.ray import Cluster
 from fastpong.signals import Interrupts
 from fastpong.training.actor import Actor, Sampler
 from fastpong.training.checkpoint import CheckpointError
+from fastpong.training.facts import Facts
 from fastpong.training.kernels import compiled
-from fastpong.training.progress import Progress, tell
+from fastpong.training.progress import Progress
 from fastpong.training.remote import RaySampler
-from fastpong.training.run_folder import RunFolder
+from fastpong.training.run_folder import Newest, RunFolder
 from fastpong.training.trainer import Trainer
 
 Reason = Literal["target", "steps", "minutes", "callback", "interrupted", "losses"]
@@ -37,11 +35,20 @@ Reason = Literal["target", "steps", "minutes", "callback", "interrupted", "losse
 
 @dataclass(frozen=True)
 class Limits:
-    """When a run stops before its target: at so many steps over all envs, or so many minutes after `began`."""
+    """When a run stops before its target: at so many steps over all envs, or so many minutes after `began`.
+
+    Raises `UsageError` for what is no such number: a run would never end.
+    """
 
     steps: int | None = None
     minutes: float | None = None
     began: float = dataclasses.field(default_factory=time.perf_counter)
+
+    def __post_init__(self) -> None:
+        if self.steps is not None:
+            at_least("steps", self.steps, 1, whole=True)
+        if self.minutes is not None:
+            at_least("minutes", self.minutes, 0.001)
 
     def time_is_up(self) -> bool:
         """Whether the minutes are over."""
@@ -126,40 +133,46 @@ class _Log:
         self._trainer, self._is_root = trainer, trainer.comm.rank == 0
         self._earlier = 0.0  # seconds of the sessions before this one
         self._best_score: float | None = None
+        self._best_steps: int | None = None  # of the weights in best.npz
         self.line: dict[str, Any] = {}
 
     def restore(self) -> None:
         """Continue from the newest good checkpoint; a run that ended before its first one begins again."""
-        saved = self._is_root and self._run.checkpoints()
-        newest = self._trainer.comm.broadcast(self._run.newest(self._check) if saved else None)
+        newest: Newest | None = None
+        if self._is_root and self._run.checkpoints():
+            newest = self._run.newest(self._check)
+            self._run.go_on_from(newest)
+        newest = self._trainer.comm.broadcast(newest)
         if newest is None:
             if self._is_root:
                 self._run.cut_metrics(-1)
             self._progress.note("no checkpoint was saved: the run begins again, with the same settings and seed")
             self._trainer.start()
             return
-        arrays, about, complaints = newest
-        self._trainer.load_state(arrays)
+        facts = newest.facts
+        self._trainer.load_state(newest.arrays)
         stats = self._trainer.stats
         if self._is_root:
-            last, damage = self._run.cut_metrics(stats.steps)
+            last, damage = self._run.cut_metrics(stats.steps, facts.line)
             self.line = last or {"steps": stats.steps, "score": stats.score}
             for complaint in damage:
                 self._progress.note(complaint)
-        for complaint in complaints:
-            self._progress.note(f"{complaint}: going on from an older one")
+        for error in newest.complaints.values():
+            self._progress.note(f"{error}: going on from an older one")
+        if facts.newer:
+            told = ", ".join(f"{name} = {getattr(facts.config, name)}" for name in facts.newer)
+            self._progress.note(f"the run is older than some settings, which have their defaults: {told}")
         ends = [f"a score of {self._config.target_score:g}"]  # limits of the session before do not count any more
         ends += [f"{self._limits.steps:,} steps"] if self._limits.steps else []
         ends += [f"{self._limits.minutes:g} minutes"] if self._limits.minutes else []
         self._progress.note(f"going on from {stats.steps:,} steps until {' or '.join(ends)}")
-        self._earlier, self._best_score = about["wall_s"], about["best_score"]
+        self._earlier, self._best_score, self._best_steps = facts.wall_s, facts.best_score, facts.best_steps
 
-    def _check(self, arrays: dict[str, Any], about: dict[str, Any]) -> None:
+    def _check(self, arrays: Arrays, facts: Facts) -> None:
         """Make sure that a checkpoint is of this run, and of this engine: another one's states mean nothing to it."""
-        engine = ascii(str(about.get("engine", "ale")))[1:-1]  # before it was named, there was no other
-        if engine != self._trainer.sampler.engine:
-            raise UsageError(f"{self._run.path} was saved on the {engine:.20} engine: add --engine {engine:.20}")
-        self._run.check_settings(self._config, about["config"])
+        if facts.engine != self._trainer.sampler.engine:
+            raise UsageError(f"{self._run.path} was saved on the {facts.engine} engine: add --engine {facts.engine}")
+        self._run.check_settings(self._config, facts.config)
         self._trainer.check(arrays)
 
     def begin(self) -> None:
@@ -194,40 +207,45 @@ class _Log:
         if not self._is_root:
             return
         self._progress.metrics(self.line)
+        failures = []
         try:
-            self._run.log(self.line)
             if save_due:
                 self._save(arrays)
-                self._time = time.perf_counter()  # saving is not playing
         except CheckpointError as error:
-            if reason or not self._run.is_ours():
-                raise
+            failures.append(error)
+        try:
+            self._run.log(self.line)
+        except CheckpointError as error:
+            failures.append(error)
+        if save_due:
+            self._time = time.perf_counter()  # saving is not playing
+        if failures and (reason or not self._run.is_ours()):
+            raise failures[0]
+        if failures:
             kept = self._run.checkpoints()
             what = f"{kept[0].name} and what is older are intact" if kept else "nothing is saved yet"
-            self._progress.note(f"{error}; {what}; training goes on")
+            self._progress.note(f"{failures[0]}; {what}; training goes on")
 
-    def _save(self, arrays: dict[str, Any]) -> None:
+    def _save(self, arrays: Arrays) -> None:
         """Save a checkpoint, then ``best.npz`` if the score is the best so far, and a candidate.
 
-        On a full disk the first matters most: the run goes on from it.
+        The first comes first, also before the line of metrics, which is in it: whatever else is not written, if the
+        process is killed or the disk is full, is written by the session that goes on from it.
         """
-        run, trainer, score = self._run, self._trainer, self._trainer.stats.score
-        about: dict[str, Any] = {
-            "config": dataclasses.asdict(self._config),
-            "engine": trainer.sampler.engine,
-            "steps": trainer.stats.steps,
-            "wall_s": self.line["wall_s"],
-            "score": score,
-        }
-        is_best = score is not None and (self._best_score is None or score > self._best_score)
-        if is_best:
-            self._best_score = score
-        path = run.save_checkpoint(trainer.stats.steps, arrays, {**about, "best_score": self._best_score})
-        self._progress.saved(trainer.stats.steps, path)
+        run, trainer, steps = self._run, self._trainer, self._trainer.stats.steps
+        score = trainer.stats.score
+        best = self._best_score, self._best_steps
+        if score is not None and (self._best_score is None or score > self._best_score):
+            best = score, steps
+        elif not run.best.exists():
+            best = self._best_score, steps
+        facts = Facts(self._config, steps, self.line["wall_s"], score, *best, trainer.sampler.engine, self.line)
+        self._progress.saved(steps, run.save_checkpoint(arrays, facts))
         weights = {f"policy.{name}": array for name, array in trainer.policy.weights.arrays.items()}
-        if is_best or not run.best.exists():
-            run.save_best(weights, about)  # until the candidates have played for it
-        run.add_candidate(trainer.stats.steps, weights, about)
+        if facts.best_steps == steps:
+            run.save_best(weights, facts)  # until the candidates have played for it
+        self._best_score, self._best_steps = best
+        run.add_candidate(weights, facts)
 
 
 @contextmanager
@@ -278,16 +296,3 @@ def _why_stop(target: bool, steps: bool, *flags: tuple[bool, bool, bool, str | N
     if any(stop for _, stop, _, _ in flags):
         return "callback"
     return "interrupted" if any(interrupted for _, _, interrupted, _ in flags) else None
-
-
-def versions() -> dict[str, str | int]:
-    """Tell what a run ran with, for its ``config.toml``."""
-    packages = {name.replace("-", "_"): version(name) for name in ("numpy", "numba", "gymnasium", "ale-py")}
-    return {
-        "fastpong": fastpong.__version__,
-        "python": platform.python_version(),
-        **packages,
-        "platform": platform.platform(),
-        "machine": platform.machine(),
-        "cores": usable_cores(),
-    }

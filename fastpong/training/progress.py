@@ -16,20 +16,8 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.text import Text
 
-from fastpong.errors import reader_gone
+from fastpong.errors import printable, tell
 from fastpong.rollout.episode_stats import EpisodeStats
-
-
-def tell(text: str, *, result: bool = False) -> None:
-    """Print a line to stderr, or a `result` to stdout, if somebody still reads it.
-
-    A result that cannot be written although somebody waits for it (the disk is full) raises OSError.
-    """
-    try:
-        print(text, file=sys.stdout if result else sys.stderr, flush=True)
-    except OSError as error:
-        if result and not reader_gone(error):
-            raise
 
 
 class Progress:
@@ -59,24 +47,31 @@ class Progress:
         """Leave the terminal as it was."""
 
 
+def can_redraw() -> bool:
+    """Return whether stderr is a terminal that lets lines be drawn over one another."""
+    return sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
 KINDS = ("live", "lines", "none")
 
 
-def make_progress(kind: str | None, title: str, past: Sequence[Mapping[str, Any]] = (), preset: str = "") -> Progress:
+def make_progress(
+    kind: str | None, title: str, past: Sequence[Mapping[str, Any]] = (), preset: str = "", envs: int = 1
+) -> Progress:
     """Return a display of one of `KINDS`; None: live in a notebook or a terminal that can redraw, else lines.
 
-    `past` holds the metrics of a resumed run. Lines of `preset` ``karpathy`` have those of its program among them.
+    `past` holds the metrics of a resumed run. Lines of `preset` ``karpathy`` have those of its program among them, for
+    that number of `envs`.
     """
     ipython: Any = sys.modules.get("IPython")
     in_notebook = ipython is not None and hasattr(ipython.get_ipython(), "kernel")
     if kind is None:
-        terminal = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-        kind = "live" if terminal or in_notebook else "lines"
+        kind = "live" if can_redraw() or in_notebook else "lines"
     if kind == "live":
         return NotebookProgress(title, past) if in_notebook else LiveProgress(Console(stderr=True), title, past)
     if kind == "none":
         return Progress()
-    return KarpathyProgress(title) if preset == "karpathy" else PlainProgress(title)
+    return KarpathyProgress(title, envs) if preset == "karpathy" else PlainProgress(title)
 
 
 def clock(seconds: float) -> str:
@@ -129,16 +124,25 @@ class PlainProgress(Progress):
 
 
 class KarpathyProgress(PlainProgress):
-    """Lines of text, and among them those of the program of preset ``karpathy``, for each point and each game."""
+    """Lines of text, and among them those of the program of preset ``karpathy``: for each game and, of one env, point.
+
+    Points of many envs are too many to read, and their number, that of the games so far, would say nothing.
+    """
+
+    def __init__(self, title: str, envs: int):
+        super().__init__(title)
+        self._with_points = envs == 1
 
     def played(self, stats: EpisodeStats) -> None:
-        """Print them in order; the number is that of the games so far, of all envs."""
+        """Print them in order; the number is that of the games so far."""
         number = stats.games - len(stats.new_games)
+        points = stats.new_points if self._with_points else []
         events = sorted(
-            [(game.steps, game.env, 0, game.score, running) for game, running in stats.new_games]
-            + [(point.steps, point.env, 1, point.reward, 0.0) for point in stats.new_points]
+            [(game.steps, 0, game.score, running) for game, running in stats.new_games]
+            + [(point.steps, 1, point.reward, 0.0) for point in points],
+            key=lambda event: event[:2],
         )
-        for _, _, is_point, reward, running in events:
+        for _, is_point, reward, running in events:
             if is_point:
                 self.note(f"ep {number}: game finished, reward: {reward}{' !!!!!!!!' if reward > 0 else ''}")
             else:
@@ -150,7 +154,7 @@ class LiveProgress(Progress):
     """A panel with the learning curve, redrawn in place, and on a clean screen when the terminal has another size."""
 
     def __init__(self, console: Console, title: str, past: Sequence[Mapping[str, Any]] = ()):
-        self._title = title
+        self._title = Text(printable(title))
         self._console = console
         self._note = ""
         self._lines = list(past)
@@ -161,7 +165,7 @@ class LiveProgress(Progress):
 
     def note(self, text: str) -> None:
         """Show a remark under the curve until the next one."""
-        self._note = text
+        self._note = printable(text)
         self._redraw()
 
     def metrics(self, line: Mapping[str, Any]) -> None:
@@ -194,7 +198,7 @@ class LiveProgress(Progress):
         parts: list[Text] = []
         if self._lines:
             told = describe(*reversed(self._lines[-2:])).split()  # without what aligns lines
-            parts.append(Text(" ".join(told), style="bold"))
+            parts.append(Text(printable(" ".join(told)), style="bold"))
             points = [(line["steps"], line["score"]) for line in self._lines if line["score"] is not None]
             parts += [Text(row, style="green", no_wrap=True) for row in curve(points, width, height)]
         if self._note:
@@ -224,7 +228,7 @@ class NotebookProgress(Progress):
     def _draw(self) -> Any:
         told = describe(*reversed(self._lines[-2:])) if self._lines else ""
         points = [(line["steps"], line["score"]) for line in self._lines if line["score"] is not None]
-        texts = "".join(f"<div>{html.escape(text)}</div>" for text in (self._title, told, self._note))
+        texts = "".join(f"<div>{html.escape(printable(text))}</div>" for text in (self._title, told, self._note))
         return self._html(texts + (svg_curve(points) if len(points) > 1 else ""))
 
 

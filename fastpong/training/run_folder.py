@@ -1,28 +1,25 @@
-"""A run's folder: which one a command means, its files, its lock, and the weights to play with.
+"""A run's folder: its files, who may write them, and what of them is kept.
 
 It holds ``config.toml`` (all settings and the versions they ran with), ``metrics.jsonl``, ``checkpoints/``,
-``candidates/`` (weights that may turn out to be the best) and ``best.npz``.
+``candidates/`` (weights that may turn out to be the best) and ``best.npz``. A name that is not ours is not touched.
 """
 
 import contextlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
-from importlib import resources
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastpong import files
 from fastpong.arrays import Arrays
-from fastpong.config import Config, changed, check, make_config
+from fastpong.config import Config, make_config, settings
 from fastpong.config_sources import read_toml, to_toml
 from fastpong.errors import UsageError
-from fastpong.training.checkpoint import CheckpointError, NoCheckpointError, load, save
+from fastpong.training.checkpoint import CheckpointError, DamagedError, DiskFullError, NoCheckpointError, load, save
+from fastpong.training.facts import Facts, load_facts, parse_metrics
 from fastpong.training.owner import Owner
-
-SHIPPED = Path(str(resources.files("fastpong") / "agent.npz"))
-"""The trained agent that ships with the package; ``bench/research/ship_agent.py`` makes it."""
 
 CHANGEABLE = ("target_score", "log_interval", "checkpoint_interval", "eval_games")
 """What a resumed run may change: nothing that its results depend on."""
@@ -30,8 +27,19 @@ CHANGEABLE = ("target_score", "log_interval", "checkpoint_interval", "eval_games
 _LEFT = re.compile(r"\.(config\.toml|metrics(\.bad)?\.jsonl|best\.npz|step_\d+\.npz)\.\d+\.tmp")
 """Names of our own files that a killed process left half written, see `fastpong.files.write`."""
 
+_SAVED = re.compile(r"step_(\d{12})\.npz")
+"""Names of checkpoints and candidates, with their steps."""
+
 CANDIDATES, CHECKPOINTS = 3, 2
 """Weights kept of a run, beside those of its end; and checkpoints kept."""
+
+
+class Newest(NamedTuple):
+    """The newest good checkpoint of a run; of newer ones that are none, the complaint by path."""
+
+    arrays: Arrays
+    facts: Facts
+    complaints: dict[Path, CheckpointError]
 
 
 class RunFolder:
@@ -45,6 +53,7 @@ class RunFolder:
         self._owner = Owner(path)
         self._checkpoints = path / "checkpoints"
         self._candidates = path / "candidates"
+        self._good: list[int] = []  # steps of the checkpoints that this process has read or written, newest first
 
     def exists(self) -> bool:
         """Whether a run was started here."""
@@ -62,25 +71,30 @@ class RunFolder:
         except OSError as error:
             raise UsageError(f"cannot make the run folder {self.path}: {error.strerror}") from None
 
-    def config(self) -> Config:
-        """Read the settings back; raises `UsageError` where there is no run, or one of another version."""
+    def config(self, note: Callable[[str], object] = lambda text: None) -> Config:
+        """Read the settings back; `note` is told of those that there are no longer.
+
+        Raises `UsageError` where there is no run, or one of another version.
+        """
         if not self.exists():
             raise UsageError(f"there is no run in {self.path}: start one without --resume")
-        changes, _ = read_toml(self._config)
+        changes, _ = read_toml(self._config, note)
         return make_config(str(changes.pop("preset", "fast")), changes)
 
     @contextlib.contextmanager
     def lock(self, note: Callable[[str], object] = lambda text: None) -> Iterator[None]:
         """Keep other trainings out, see `Owner.hold`, and delete what a killed one left half written.
 
-        From then on each method that writes raises `CheckpointError` once this is another folder than before.
+        From then on each method that writes raises `CheckpointError` once this is another folder than before. Raises
+        `UsageError` if part of it is somewhere else.
         """
         with self._owner.hold(note):
             for folder in (self.path, self._checkpoints, self._candidates):
-                if folder.is_dir() and not folder.is_symlink():
-                    for left in folder.iterdir():
-                        if _LEFT.fullmatch(left.name):
-                            files.delete(left)
+                if folder != self.path and folder.is_symlink():
+                    raise UsageError(f"{folder} is a link: a run writes into folders of its own only, so remove it")
+                for left in folder.iterdir() if folder.is_dir() else ():
+                    if _LEFT.fullmatch(left.name):
+                        files.delete(left)
             yield
 
     def is_ours(self) -> bool:
@@ -93,92 +107,143 @@ class RunFolder:
 
     def checkpoints(self) -> list[Path]:
         """Checkpoints, newest first."""
-        return sorted(self._checkpoints.glob("step_*.npz"), reverse=True)
-
-    def save_checkpoint(self, steps: int, arrays: Arrays, about: Mapping[str, Any]) -> Path:
-        """Save a checkpoint and delete the oldest ones beyond `CHECKPOINTS`; raises `CheckpointError`.
-
-        On a full disk candidates make room for it.
-        """
-        self._owner.check()
-        path = self._checkpoints / f"step_{steps:012d}.npz"
-        try:
-            save(path, arrays, about)
-        except CheckpointError as error:
-            if not (error.is_disk_full and self.candidates()):
-                raise
-            for candidate in self.candidates():
-                files.delete(candidate)
-            save(path, arrays, about)
-        for old in self.checkpoints()[CHECKPOINTS:]:
-            files.delete(old)
-        return path
-
-    def save_best(self, arrays: Arrays, about: Mapping[str, Any]) -> None:
-        """Write ``best.npz``; raises `CheckpointError`, and then the one of before is intact."""
-        self._owner.check()
-        save(self.best, arrays, about)
+        return _saved(self._checkpoints)[::-1]
 
     def candidates(self) -> list[Path]:
         """Weights that may be the best of the run, in the order of their steps."""
-        return sorted(self._candidates.glob("step_*.npz"))
+        return _saved(self._candidates)
 
-    def add_candidate(self, steps: int, arrays: Arrays, about: Mapping[str, Any]) -> None:
+    def newest(self, check: Callable[[Arrays, Facts], None] = lambda arrays, facts: None) -> Newest:
+        """Load the newest good checkpoint.
+
+        `check` raises `CheckpointError` for one that cannot be used. Raises `NoCheckpointError` if none is good.
+        """
+        complaints: dict[Path, CheckpointError] = {}
+        for path in self.checkpoints():
+            try:
+                arrays, facts = load_facts(path)
+                check(arrays, facts)
+                return Newest(arrays, facts, complaints)
+            except CheckpointError as error:
+                complaints[path] = error
+        detail = f" ({'; '.join(map(str, complaints.values()))})" if complaints else ""
+        raise NoCheckpointError(f"{self.path} has no checkpoint to continue from{detail}: start a new run")
+
+    def go_on_from(self, newest: Newest) -> None:
+        """Write what this checkpoint's session was killed before; damaged newer ones get another name.
+
+        That keeps them, but they count no more. Raises `CheckpointError`.
+        """
+        self._owner.check()
+        for path, error in newest.complaints.items():
+            if isinstance(error, DamagedError):
+                files.rename(path, path.with_name(f"{path.name}.damaged"))
+        steps, facts = newest.facts.steps, newest.facts
+        self._good = [steps]
+        for older in self.checkpoints():
+            if _steps(older) < steps and len(self._good) < CHECKPOINTS:
+                with contextlib.suppress(CheckpointError):
+                    load(older)
+                    self._good.append(_steps(older))
+        self._delete_older()
+        weights = {name: array for name, array in newest.arrays.items() if name.startswith("policy.")}
+        if not self.best.exists() or (facts.best_steps == steps and not self._is_best_since(steps)):
+            self.save_best(weights, facts)
+        if self._candidates / _name(steps) not in self.candidates():
+            self.add_candidate(weights, facts)
+        self._drop_candidates()
+
+    def _is_best_since(self, steps: int) -> bool:
+        with contextlib.suppress(CheckpointError):
+            best = load_facts(self.best)[1]
+            return best.steps == steps or steps in best.chosen_from
+        return False
+
+    def save_checkpoint(self, arrays: Arrays, facts: Facts) -> Path:
+        """Save a checkpoint, and delete what is older than the `CHECKPOINTS` newest that are known to be good.
+
+        On a full disk older ones, and then candidates, are deleted before, if that makes room for it. Raises
+        `CheckpointError`.
+        """
+        self._owner.check()
+        path, spare = self._checkpoints / _name(facts.steps), None
+        while True:
+            try:
+                save(path, arrays, facts.about())
+                break
+            except DiskFullError as error:
+                spare = self._spare(error.size) if spare is None else spare
+                if not spare:
+                    raise
+                files.delete(spare.pop(0))
+        self._good = [facts.steps, *(steps for steps in self._good if steps != facts.steps)][:CHECKPOINTS]
+        self._delete_older()
+        return path
+
+    def _delete_older(self) -> None:
+        if len(self._good) == CHECKPOINTS:
+            for path in self.checkpoints():
+                if _steps(path) < self._good[-1]:
+                    files.delete(path)
+
+    def _spare(self, size: int) -> list[Path]:
+        """Return what could make room for a file of so many bytes, what matters least first; nothing if it cannot."""
+        spare = [path for path in reversed(self.checkpoints()) if self._good and _steps(path) < self._good[0]]
+        spare += self._worst_first(self.candidates())
+        free = files.room(self.path)
+        free = free if free < size else 0  # it is a quota that is used up, and nobody tells how large it is
+        return spare if free + sum(path.stat().st_size for path in spare) >= size else []
+
+    def save_best(self, arrays: Arrays, facts: Facts, **more: Any) -> None:
+        """Write ``best.npz``, with `more` facts; raises `CheckpointError`, and then the one of before is intact."""
+        self._owner.check()
+        save(self.best, arrays, {**replace(facts, line=None).about(), **more})
+
+    def add_candidate(self, arrays: Arrays, facts: Facts) -> None:
         """Keep weights as a candidate: the newest always, and of the others the `CANDIDATES` with the best score.
 
-        ``about["score"]`` is the score (None: the worst). Raises `CheckpointError`.
+        Raises `CheckpointError`.
         """
         self._owner.check()
         with contextlib.suppress(OSError):  # then saving fails, too
             files.make_folder(self._candidates)
-        save(self._candidates / f"step_{steps:012d}.npz", arrays, about)
-        scores: dict[Path, float] = {}
-        for path in self.candidates()[:-1]:
-            try:
-                score = load(path)[1]["score"]
-            except CheckpointError:
-                score = None  # the first to go
-            scores[path] = -22.0 if score is None else score
-        for path in sorted(scores, key=lambda path: scores[path])[: max(0, len(scores) - CANDIDATES)]:
+        save(self._candidates / _name(facts.steps), arrays, replace(facts, line=None).about())
+        self._drop_candidates()
+
+    def _drop_candidates(self) -> None:
+        others = self.candidates()[:-1]
+        for path in self._worst_first(others)[: max(0, len(others) - CANDIDATES)]:
             files.delete(path)
 
-    def newest(
-        self, check: Callable[[Arrays, dict[str, Any]], None] = lambda arrays, about: None
-    ) -> tuple[Arrays, dict[str, Any], list[str]]:
-        """Load the newest good checkpoint: arrays, facts, and complaints, which say what newer ones are damaged.
+    @staticmethod
+    def _worst_first(candidates: list[Path]) -> list[Path]:
+        """Sort by score; without one, or damaged: the first to go."""
+        scores: dict[Path, float] = {}
+        for path in candidates:
+            score = None
+            with contextlib.suppress(CheckpointError):
+                score = load_facts(path)[1].score
+            scores[path] = -22.0 if score is None else score
+        return sorted(candidates, key=lambda path: scores[path])
 
-        `check` raises `CheckpointError` for one that cannot be used. Raises it if none is good.
-        """
-        complaints: list[str] = []
-        for path in self.checkpoints():
-            try:
-                arrays, about = load(path)
-                check(arrays, about)
-                return arrays, about, complaints
-            except CheckpointError as error:
-                complaints.append(str(error))
-        detail = f" ({'; '.join(complaints)})" if complaints else ""
-        raise NoCheckpointError(f"{self.path} has no checkpoint to continue from{detail}: start a new run")
-
-    def check_settings(self, config: Config, saved: Mapping[str, Any]) -> None:
+    def check_settings(self, config: Config, saved: Config) -> None:
         """Raise `UsageError` if settings are not those of a checkpoint: someone has edited ``config.toml``."""
-        for name, value in asdict(config).items():
-            if name not in CHANGEABLE and value != saved.get(name):
-                raise UsageError(
-                    f"{name} is {value} in {self._config}, but {saved.get(name)} in the run: write that there"
-                )
+        for name in settings():
+            ours, theirs = getattr(config, name), getattr(saved, name)
+            if name not in CHANGEABLE and ours != theirs:
+                raise UsageError(f"{name} is {ours} in {self._config}, but {theirs} in the run: write that there")
 
-    def cut_metrics(self, steps: int) -> tuple[dict[str, Any] | None, list[str]]:
-        """Delete the lines of ``metrics.jsonl`` later than the checkpoint to continue from.
+    def cut_metrics(self, steps: int, last: Mapping[str, Any] | None = None) -> tuple[dict[str, Any] | None, list[str]]:
+        """Delete the lines of ``metrics.jsonl`` later than the checkpoint to continue from, whose line is `last`.
 
         Returns the last one that is left, and complaints: a damaged file is kept beside the mended one. Raises
         `CheckpointError`.
         """
         self._owner.check()
-        if not self.metrics.exists():
-            return None, []
-        lines, bad = parse_metrics(self.metrics)
+        lines, bad = parse_metrics(self.metrics) if self.metrics.exists() else ([], [])
         kept = [line for line in lines if line["steps"] <= steps]
+        if last and not any(line["steps"] == last["steps"] for line in kept):
+            kept.append(dict(last))
         complaints = []
         try:
             if bad:
@@ -187,7 +252,8 @@ class RunFolder:
                 complaints = [
                     f"{self.metrics} has damaged lines ({len(bad)}): they are left out, and kept in {damaged.name}"
                 ]
-            files.write(self.metrics, "".join(json.dumps(line) + "\n" for line in kept).encode())
+            if kept or self.metrics.exists():
+                files.write(self.metrics, "".join(json.dumps(line) + "\n" for line in kept).encode())
         except OSError as error:
             raise CheckpointError(f"cannot write {self.metrics}: {error.strerror}") from None
         return kept[-1] if kept else None, complaints
@@ -201,88 +267,16 @@ class RunFolder:
             raise CheckpointError(f"cannot write {self.metrics}: {error.strerror}") from None
 
 
-def parse_metrics(path: Path) -> tuple[list[dict[str, Any]], list[int]]:
-    """Read a ``metrics.jsonl``: its lines, and the numbers of damaged ones. Raises `UsageError` if it cannot be read.
-
-    A last line that a crash cut short is neither.
-    """
-    try:
-        texts = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    lines, bad = [], []
-    for number, text in enumerate(texts, 1):
-        try:
-            line = json.loads(text)
-        except (ValueError, RecursionError):
-            if number == len(texts):
-                break
-            line = None
-        if isinstance(line, dict) and isinstance(line.get("steps"), int):
-            lines.append(line)
-        else:
-            bad.append(number)
-    return lines, bad
+def _name(steps: int) -> str:
+    return f"step_{steps:012d}.npz"
 
 
-def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """Lines of a ``metrics.jsonl``; raises `UsageError` also if one is damaged."""
-    lines, bad = parse_metrics(path)
-    if bad:
-        raise UsageError(f"{path} is not a metrics.jsonl of fastpong: see line {bad[0]}")
-    return lines
+def _steps(path: Path) -> int:
+    match = _SAVED.fullmatch(path.name)
+    assert match
+    return int(match[1])
 
 
-def policy_weights(arrays: Arrays) -> Arrays:
-    """Return the weights of the policy, by name, from the arrays of a checkpoint."""
-    return {name.removeprefix("policy."): array for name, array in arrays.items() if name.startswith("policy.")}
-
-
-def load_weights(path: Path | None) -> tuple[Config, Arrays]:
-    """Load settings and weights for playing: from a checkpoint, ``best.npz``, or a run folder (its best).
-
-    Without a path it is the agent that ships with the package. Raises `CheckpointError`.
-    """
-    path = path or SHIPPED
-    if path.is_dir():
-        run = RunFolder(path)
-        path = run.best if run.best.exists() else next(iter(run.checkpoints()), run.best)
-    arrays, about = load(path)
-    try:
-        changes = dict(about["config"])
-        return make_config(changes.pop("preset"), changes), policy_weights(arrays)
-    except (KeyError, TypeError, ValueError, UsageError) as error:
-        raise CheckpointError(f"{path} is not a checkpoint of this fastpong ({error})") from None
-
-
-def new_run(path: Path | None, changes: Mapping[str, object]) -> tuple[Config, RunFolder]:
-    """Return the settings of a new run, with changes to its preset, and its folder, which is not created yet.
-
-    Without a path it is the first of ``runs/PRESET-1``, ``-2``, … that is not there. Raises `UsageError`.
-    """
-    settings = make_config(str(changes.get("preset", "fast")), {k: v for k, v in changes.items() if k != "preset"})
-    number = 1
-    while path is None and (Path("runs") / f"{settings.preset}-{number}").exists():
-        number += 1
-    return settings, RunFolder(path or Path("runs") / f"{settings.preset}-{number}")
-
-
-def resumed_run(path: Path | None, changes: Mapping[str, object]) -> tuple[Config, RunFolder]:
-    """Return the settings of a run that goes on, with those changes that it allows, and its folder.
-
-    Without a path it is the run in ``runs/`` that was begun last. Raises `UsageError` if there is none, or if a change
-    is not one of `CHANGEABLE`.
-    """
-    folder = RunFolder(path or _newest_run())
-    settings = folder.config()
-    for name, value in changes.items():
-        if check(name, value) != getattr(settings, name) and name not in CHANGEABLE:
-            raise UsageError(f"{name} is {getattr(settings, name)} in {folder.path} and cannot change to {value}")
-    return changed(settings, {name: value for name, value in changes.items() if name in CHANGEABLE}), folder
-
-
-def _newest_run() -> Path:
-    configs = sorted(Path("runs").glob("*/config.toml"), key=lambda path: path.stat().st_mtime)
-    if not configs:
-        raise UsageError("there is no run in runs/: name one with --run DIR")
-    return configs[-1].parent
+def _saved(folder: Path) -> list[Path]:
+    """Return the checkpoints or candidates in a folder, in the order of their steps."""
+    return sorted(path for path in folder.glob("step_*.npz") if _SAVED.fullmatch(path.name))

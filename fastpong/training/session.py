@@ -1,6 +1,7 @@
 """One session of a run, from its settings to its result: alone, with MPI ranks, or with Ray actors."""
 
 import contextlib
+import shlex
 import sys
 import time
 import traceback
@@ -9,18 +10,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
-from fastpong.config import Config
+from fastpong.config import Config, at_least
 from fastpong.envs.division import check_workers
 from fastpong.envs.engine import DEFAULT_ENGINE, check_engine
-from fastpong.errors import DivergedError, FastpongError, LostError, RanksError, UsageError, explain
+from fastpong.errors import DivergedError, FastpongError, LostError, RanksError, UsageError, explain, tell
 from fastpong.parallel.comm import Communicator, env_range
+from fastpong.parallel.machine import versions
 from fastpong.parallel.mpi import connect
 from fastpong.parallel.ray import Cluster, Placing
 from fastpong.training.checkpoint import NoCheckpointError
-from fastpong.training.loop import Limits, Result, train, versions
-from fastpong.training.progress import Progress, tell
+from fastpong.training.facts import parse_metrics
+from fastpong.training.loop import Limits, Result, train
+from fastpong.training.progress import Progress
 from fastpong.training.remote import RayActor
-from fastpong.training.run_folder import RunFolder, new_run, parse_metrics, resumed_run
+from fastpong.training.run_folder import RunFolder
+from fastpong.training.runs import create_run, new_settings, resumed_run
 
 T = TypeVar("T")
 
@@ -30,7 +34,7 @@ class Request:
     """What a session is asked for: `changes` to the settings of a new run, or of the one that goes on.
 
     `folder` is that of the run, None: a new one in ``runs/``, or the one that was begun last. `placing` asks for Ray
-    actors, `mpi` looks for ranks. `command` is written into ``config.toml``.
+    actors, `mpi` looks for ranks. `command` is written into ``config.toml``. Raises `UsageError`.
     """
 
     changes: Mapping[str, object]
@@ -42,6 +46,11 @@ class Request:
     placing: Placing | None = None
     limits: Limits = field(default_factory=Limits)
     command: str = ""
+
+    def __post_init__(self) -> None:
+        check_engine(self.engine)
+        if self.workers is not None:
+            at_least("workers", self.workers, 1, whole=True)
 
 
 @dataclass(frozen=True)
@@ -64,7 +73,7 @@ def hold(
     Raises what `fastpong.training.loop.train` does; several ranks end together.
     """
     comm = connect(request.mpi)
-    config, folder = _on_root(comm, lambda: _prepare(request, comm))
+    config, resumed = _on_root(comm, lambda: _prepare(request, comm))
     placing = request.placing
     if placing and (comm.size > 1 or request.workers):
         instead = "--workers" if request.workers else "mpiexec"
@@ -73,7 +82,7 @@ def hold(
     try:
         with contextlib.ExitStack() as owner:  # until best.npz is written
             with Cluster(RayActor, placing, config.num_envs) if placing else contextlib.nullcontext() as cluster:
-                _on_root(comm, lambda: None if request.resume else folder.create(config, _about(request)))
+                folder = _on_root(comm, lambda: resumed or create_run(request.folder, config, _about(request)))
                 _on_root(comm, lambda: owner.enter_context(folder.lock(tell)))
                 past = parse_metrics(folder.metrics)[0] if request.resume and folder.metrics.exists() else []
                 progress = show(config, folder, past) if comm.rank == 0 else Progress()
@@ -83,7 +92,7 @@ def hold(
                         resume=request.resume, limits=request.limits, engine=request.engine,
                     )  # fmt: skip
                 except FastpongError as error:
-                    raise _with_hint(error, folder) from error.__cause__
+                    raise _with_hint(error, folder, request.engine) from error.__cause__
                 finally:
                     progress.close()
             if comm.rank == 0:
@@ -100,9 +109,13 @@ def hold(
     return Outcome(config, folder, result, told)
 
 
-def _prepare(request: Request, comm: Communicator) -> tuple[Config, RunFolder]:
-    check_engine(request.engine)
-    config, folder = (resumed_run if request.resume else new_run)(request.folder, request.changes)
+def _prepare(request: Request, comm: Communicator) -> tuple[Config, RunFolder | None]:
+    """Return the settings and, if it is there already, the folder."""
+    folder = None
+    if request.resume:
+        config, folder = resumed_run(request.folder, request.changes, tell)
+    else:
+        config = new_settings(request.changes)
     if config.num_envs < comm.size:
         raise UsageError(f"{comm.size} ranks have too little to do with {config.num_envs} envs: use fewer ranks")
     check_workers(len(env_range(config.num_envs, 0, comm.size)), request.workers, comm.local_size)
@@ -113,11 +126,17 @@ def _about(request: Request) -> dict[str, str | int]:
     return {"command": request.command, "engine": request.engine, **versions()}
 
 
-def _with_hint(error: FastpongError, folder: RunFolder) -> FastpongError:
+def to_go_on(folder: RunFolder, engine: str) -> str:
+    """Return the command with which a run goes on, as a shell reads it."""
+    chosen = "" if engine == DEFAULT_ENGINE else f" --engine {engine}"
+    return f"fastpong train --run {shlex.quote(str(folder.path))} --resume{chosen}"
+
+
+def _with_hint(error: FastpongError, folder: RunFolder, engine: str) -> FastpongError:
     """Return the error; if the run can go on, it says how."""
     if isinstance(error, UsageError | DivergedError | NoCheckpointError) or not folder.checkpoints():
         return error
-    return type(error)(f"{error}; go on with: fastpong train --run {folder.path} --resume")
+    return type(error)(f"{error}; go on with: {to_go_on(folder, engine)}")
 
 
 def _on_root(comm: Communicator, work: Callable[[], T]) -> T:

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from fastpong.errors import FastpongError
+from fastpong.errors import missing
 from fastpong.training.events import Callback, Event
 
 KEYS = {
@@ -22,20 +23,25 @@ def tensorboard() -> Callable[[Path], Callback]:
     try:
         from tensorboardX import SummaryWriter
     except ModuleNotFoundError:
-        raise FastpongError("--log tensorboard needs tensorboardX: pip install 'fastpong[log]'") from None
+        raise missing("--log tensorboard", "tensorboardX", "log") from None
 
     def make(folder: Path) -> Callback:
-        writer = SummaryWriter(str(folder))
+        writer: Any = None
 
         def write(event: Event) -> None:
+            nonlocal writer
+            if event.kind not in ("game", "metrics"):
+                return
+            if writer is None:  # TensorBoard hides what a killed session has written of this step and later ones
+                writer = SummaryWriter(str(folder), purge_step=event.steps)
             if event.kind == "game":
                 writer.add_scalar("charts/episodic_return", event.data["score"], event.steps)
                 writer.add_scalar("charts/episodic_length", event.data["length"], event.steps)
-            elif event.kind == "metrics":
-                for name, key in KEYS.items():
-                    if event.data.get(name) is not None:
-                        writer.add_scalar(key, event.data[name], event.steps)
-                writer.flush()
+                return
+            for name, key in KEYS.items():
+                if event.data.get(name) is not None:
+                    writer.add_scalar(key, event.data[name], event.steps)
+            writer.flush()
 
         return write
 

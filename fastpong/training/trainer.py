@@ -17,7 +17,7 @@ from fastpong.rollout.buffer import LAYOUT as ROLLOUT_LAYOUT
 from fastpong.rollout.buffer import join_states
 from fastpong.rollout.episode_stats import LAYOUT as STATS_LAYOUT
 from fastpong.training.actor import Sampler
-from fastpong.training.checkpoint import CheckpointError
+from fastpong.training.checkpoint import DamagedError
 from fastpong.training.kernels import Compiling
 from fastpong.training.schema import check_state
 
@@ -140,13 +140,13 @@ class Trainer:
         return arrays | {"step": np.array(self.sampler.steps_taken)}
 
     def check(self, arrays: Mapping[str, Any]) -> None:
-        """Raise `CheckpointError` if no run with these settings could have saved these arrays as its `state`."""
+        """Raise `DamagedError` if no run with these settings could have saved these arrays as its `state`."""
         own = {"policy": self.policy.weights.arrays, "learner": self.learner.state()}
         fresh = {f"{part}.{name}": array for part, state in own.items() for name, array in state.items()}
         try:
             check_state(arrays, self.config, self.sampler.engine, self.rollout.encoding, self.rollout.history, fresh)
         except ValueError as error:
-            raise CheckpointError(f"no run with these settings saved this checkpoint: {error}") from None
+            raise DamagedError(f"no run with these settings saved this checkpoint: {error}") from None
 
     def load_state(self, arrays: Mapping[str, Any]) -> None:
         """Continue from a `state` in place of `start`, bit for bit, with any number of ranks and workers.

@@ -20,7 +20,7 @@ def test_every_speed_is_measured_in_every_round() -> None:
     for name in results["rounds"]:
         assert len(results["rounds"][name]) == 2 and min(results["rounds"][name]) > 0
         assert min(results["rounds"][name]) <= results[name] <= max(results["rounds"][name])
-    *rows, end = table(results).splitlines()
+    *rows, end = table(results)
     assert end == f"training runs at {results['ratios']['train']:.2f} times the speed of bare ALE"
     speeds = [float(row.split()[0].replace(",", "")) for row in rows[1 : 1 + len(results["rounds"])]]
     assert speeds == sorted(speeds, reverse=True) and "times ALE" in rows[0] and "…" in rows[1]

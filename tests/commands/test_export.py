@@ -10,7 +10,7 @@ from safetensors import safe_open
 
 from fastpong import dense
 from fastpong.agent import Agent, load
-from fastpong.commands.export import run
+from fastpong.commands.export import inputs_in_words, run
 from fastpong.config import make_config
 from fastpong.errors import FastpongError, UsageError
 from fastpong.policy import make_policy
@@ -29,9 +29,12 @@ def test_onnx_computes_what_the_agent_does(shipped: Agent, tmp_path: Path, golde
     """On real screens; tests/test_agent.py compares the agent with the kernels."""
     model, screens = session(shipped, tmp_path), golden["screens"][20:40]
     shipped.reset()
-    for screen in screens:
-        shipped.act(screen)
+    actions = [shipped.act(screen) for screen in screens]
     images, side = shipped.inputs(screens[-1])
+    last = [{2: 0, 3: 1, 0: 2}[action] for action in actions[:-4:-1]]  # up, down, no-op; as its doc_string has it
+    assert np.flatnonzero(side).tolist() == [0, *(1 + 3 * k + action for k, action in enumerate(last))]
+    assert model.get_modelmeta().description == inputs_in_words(shipped)
+    assert "images (n, 3, 160, 80): the newest first" in inputs_in_words(shipped)
     logits, probabilities, value = model.run(["logits", "probabilities", "value"], {"images": images, "side": side})
     assert json.loads(model.get_modelmeta().custom_metadata_map["config"])["hidden_units"] == 320
     np.testing.assert_allclose(probabilities, dense.softmax(logits), atol=1e-6)

@@ -84,7 +84,20 @@ def test_a_film_shows_the_game(agent: Agent, tmp_path: Path) -> None:
         for frame, picture in enumerate(expected):
             shown.seek(frame)
             np.testing.assert_array_equal(np.asarray(shown.convert("RGB"))[1::2, 1::2], picture)
-            assert shown.info["duration"] == 70  # GIF counts in hundredths of a second
+            assert shown.info["duration"] == (70, 60, 70)[frame % 3]  # 15 a second, in hundredths
+
+
+@pytest.mark.parametrize("speed", [0.5, 1, 8, 100])
+def test_a_film_is_as_long_as_the_game_at_any_speed(speed: float) -> None:
+    pictures = np.zeros((1000, 1), np.uint8)
+    times = [hundredths for _, hundredths in film.in_hundredths(iter(pictures), 4 / 60 / speed)]
+    assert min(times) >= 2 and max(times) - min(times) <= 1
+    assert abs(sum(times) - 100 * 1000 * 4 / 60 / speed) <= 2
+
+
+def test_the_fastest_film_can_be_written(agent: Agent, tmp_path: Path) -> None:
+    play(agent, tmp_path / "fast.mp4", max_steps=30, speed=100)
+    assert (tmp_path / "fast.mp4").stat().st_size > 1000
 
 
 def test_a_film_is_written_while_it_is_played(tmp_path: Path) -> None:

@@ -5,14 +5,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fastpong.commands.plot import AXES, plot
+from fastpong.commands.plot import AXES, names_of, plot
 from fastpong.config import make_config
 from fastpong.errors import UsageError
 from fastpong.training.run_folder import RunFolder
+from tests.support.runs import line
 
 
 def write_run(path: Path, scores: list[float | None]) -> Path:
-    lines = [json.dumps({"steps": 1000 * i, "wall_s": 60 * i, "score": score}) for i, score in enumerate(scores)]
+    lines = [json.dumps(line(1000 * i, wall_s=60 * i, score=score)) for i, score in enumerate(scores, 1)]
     RunFolder(path).create(make_config("fast"), {})
     (path / "metrics.jsonl").write_text("\n".join(lines) + "\n")
     return path
@@ -52,6 +53,35 @@ def test_runs_of_one_file(tmp_path: Path) -> None:
             plot([other], tmp_path / "x.png")
 
 
+def test_a_run_without_a_curve_is_left_out_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good, short = write_run(tmp_path / "good", [-21, 3]), write_run(tmp_path / "short", [None])
+    old = write_run(tmp_path / "old", [-21, -20])
+    (old / "config.toml").write_text('envs = 64\n[about]\nfastpong = "0.1.0"\n')
+    (tmp_path / "README.md").write_text("# A page\n\nText.\n")
+    plot([good, short, old, tmp_path / "README.md", tmp_path / "x" / ("y" * 256)], tmp_path / "curve.svg")
+    drawn = (tmp_path / "curve.svg").read_text()
+    assert "<!-- good -->" in drawn and "<!-- old -->" in drawn and "<!-- short -->" not in drawn
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 3 and all(line.endswith(": left out") for line in told)
+    assert "short/metrics.jsonl has no finished game yet" in told[0] and "README.md is not a metrics" in told[1]
+
+
+def test_each_run_has_its_name_in_the_legend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["_base", "a$b$c", "lr_$x_$y^", "é", "exp1/seed0", "exp2/seed0", "0.5"]
+    runs = [write_run(tmp_path / name, [-21, 3]) for name in names]
+    plot(runs, tmp_path / "curve.svg")
+    drawn = (tmp_path / "curve.svg").read_text()
+    assert all(f"<!-- {name} -->" in drawn for name in names)
+    monkeypatch.chdir(runs[0])
+    assert names_of([Path(), runs[1] / "metrics.jsonl", Path("../runs.jsonl")]) == ["_base", "a$b$c", "runs"]
+    assert names_of([Path("a/b/s0"), Path("c/b/s0"), Path("c/b/s1"), Path("c/b/s1")]) == [
+        "a/b/s0",
+        "c/b/s0",
+        "s1",
+        "s1",
+    ]
+
+
 def test_wrong_usage(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot read"):
         plot([tmp_path], tmp_path / "x.png")
@@ -64,5 +94,9 @@ def test_wrong_usage(tmp_path: Path) -> None:
         other.write_text(text)
         with pytest.raises(UsageError, match="is not a metrics.jsonl of fastpong"):
             plot([other], tmp_path / "x.png")
+    empty = {"columns": ["steps", "score"], "arms": {"a": {"seeds": {"1": [[1, 2.0]], "2": [[1, None]]}}}}
+    (tmp_path / "some.json").write_text(json.dumps(empty))
+    with pytest.raises(UsageError, match="other.*some.json has no finished game"):
+        plot([other, tmp_path / "some.json"], tmp_path / "x.png")
     with pytest.raises(UsageError, match="cannot write"):
         plot([write_run(tmp_path / "b", [1.0])], tmp_path / "x.what")

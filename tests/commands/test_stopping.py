@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastpong.training.progress import tell
-from fastpong.training.run_folder import RunFolder, read_metrics
+from fastpong.errors import tell
+from fastpong.training.facts import read_metrics
+from fastpong.training.run_folder import RunFolder
 from tests.support.commands import SMALL, fastpong, one_line, settings, start, wait_for, workers_of
 from tests.support.faults import fault
 from tests.support.terminal import Terminal
@@ -40,7 +41,7 @@ def test_signals_to_the_whole_group_save_first_and_the_run_goes_on_bit_for_bit(t
         assert process.returncode == 130, err
         assert "interrupted" in out and "Traceback" not in err
         assert not any(child.is_running() for child in workers)
-        steps = run.newest()[1]["steps"]
+        steps = run.newest().facts.steps
         assert read_metrics(run.metrics)[-1]["steps"] == steps
     assert fastpong("train", "--run", "parts", "--resume", "--steps", str(steps + 3000), cwd=tmp_path).returncode == 0
     assert fastpong(*arguments, "--run", "whole", "--steps", str(steps + 3000), cwd=tmp_path).returncode == 0
@@ -69,7 +70,7 @@ def test_training_does_not_depend_on_a_reader(reader: str, tmp_path: Path) -> No
     command = f"{sys.executable} -m fastpong {' '.join(words)} {reader}"
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0 and "Traceback" not in done.stderr
-    assert RunFolder(tmp_path / "run").newest()[1]["steps"] == 1200
+    assert RunFolder(tmp_path / "run").newest().facts.steps == 1200
     if "json" in reader:
         assert json.loads(one_line(done.stdout))["steps"] == 1200
 
@@ -80,7 +81,7 @@ def test_training_goes_on_without_its_terminal(tmp_path: Path) -> None:
     terminal.read(until=b"games")
     os.close(terminal.side)
     assert terminal.process.wait(60) == 0
-    assert RunFolder(tmp_path / "run").newest()[1]["steps"] == 3000
+    assert RunFolder(tmp_path / "run").newest().facts.steps == 3000
 
 
 def test_a_result_that_a_full_disk_swallows_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

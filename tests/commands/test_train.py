@@ -12,7 +12,8 @@ import psutil
 
 from fastpong import __version__
 from fastpong.training.checkpoint import load, save
-from fastpong.training.run_folder import RunFolder, read_metrics
+from fastpong.training.facts import read_metrics
+from fastpong.training.run_folder import RunFolder
 from tests.support.commands import SMALL, fastpong, one_line, settings, start, wait_for, workers_of
 from tests.support.faults import fault
 
@@ -107,7 +108,7 @@ def test_an_env_subprocess_that_dies_again_and_again_ends_the_run_with_a_checkpo
     message = err.strip().splitlines()[-1]
     assert "env subprocess 0 was lost 3 times within 60 s" in message and "--run run --resume" in message
     assert "Traceback" not in err
-    steps = run.newest()[1]["steps"]
+    steps = run.newest().facts.steps
     assert steps == read_metrics(run.metrics)[-1]["steps"]
     more = fastpong("train", "--run", "run", "--resume", "--steps", str(steps + 100), cwd=tmp_path)
     assert more.returncode == 0, more.stderr
@@ -192,12 +193,13 @@ def test_a_run_goes_on_with_the_engine_that_saved_it(engine: str, tmp_path: Path
     (newest,) = RunFolder(tmp_path / "run").checkpoints()
     arrays, about = load(newest)
     assert about["engine"] == load(RunFolder(tmp_path / "run").best)[1]["engine"] == engine
-    save(newest, arrays, {**about, "engine": "stella"})
+    other = "ale" if engine == "console" else "console"
+    save(newest, arrays, {**about, "engine": other})
     before = newest.read_bytes()
     more = ["train", "--run", "run", "--resume", "--steps", "800", "--engine", engine]
     done = fastpong(*more, cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == "fastpong: run was saved on the stella engine: add --engine stella"
+    assert done.stderr.splitlines()[-1] == f"fastpong: run was saved on the {other} engine: add --engine {other}"
     assert newest.read_bytes() == before
     save(newest, arrays, about)
     assert fastpong(*more, cwd=tmp_path).returncode == 0

@@ -310,8 +310,11 @@ def test_a_script_needs_no_guard(how: str, tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
-def test_the_readmes_line_needs_no_other_import(tmp_path: Path) -> None:
+@pytest.mark.parametrize("imports", ["import fastpong, gymnasium", "import gymnasium, fastpong"])
+def test_to_import_fastpong_is_enough_and_loads_nothing(imports: str, tmp_path: Path) -> None:
     (line,) = re.findall(r"gymnasium\.make_vec\(.*?\)", (Path(__file__).parents[2] / "README.md").read_text())
-    command = [sys.executable, "-c", f"import gymnasium; envs = {line}; print(envs.num_envs); envs.close()"]
+    light = "import fastpong, sys; assert not {'gymnasium', 'numpy', 'numba'} & {*sys.modules}"
+    code = f"{imports}; envs = {line}; print(envs.num_envs); envs.close()"
+    command = [sys.executable, "-c", f"{light}\n{code}" if imports.startswith("import fastpong") else code]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "64\n", "")

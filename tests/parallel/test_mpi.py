@@ -158,7 +158,7 @@ def test_a_killed_rank_ends_the_job(tmp_path: Path) -> None:
     process.communicate(timeout=20)
     assert process.returncode != 0
     assert gone(everyone, 20), "env subprocesses are left"
-    assert RunFolder(tmp_path / "run").newest()[1]["steps"] >= 3000
+    assert RunFolder(tmp_path / "run").newest().facts.steps >= 3000
 
 
 @fault("a rank hangs", times=10)
@@ -202,7 +202,7 @@ def test_a_rank_that_loses_subprocesses_tells_it_and_then_ends_the_job(tmp_path:
     assert process.returncode != 0
     told = [line for line in output.splitlines() if line.startswith("fastpong:")]
     assert len(told) == 1 and "env subprocess 0 was lost 3 times within 60 s" in told[0], output
-    assert RunFolder(tmp_path / "run").newest()[1]["steps"] >= 3000
+    assert RunFolder(tmp_path / "run").newest().facts.steps >= 3000
 
 
 @fault("signals", times=10)
@@ -212,7 +212,7 @@ def test_a_signal_to_the_whole_job_saves_first(tmp_path: Path) -> None:
     output = process.communicate(timeout=30)[0]
     assert "stopped, interrupted" in output, output
     assert process.returncode == 130, output
-    steps = RunFolder(tmp_path / "run").newest()[1]["steps"]
+    steps = RunFolder(tmp_path / "run").newest().facts.steps
     last = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1])
     assert last["steps"] == steps
 

@@ -19,9 +19,10 @@ import pytest
 
 from fastpong.config import Config
 from fastpong.errors import FastpongError, LostError
+from fastpong.training.facts import read_metrics
 from fastpong.training.loop import Limits, train
 from fastpong.training.progress import PlainProgress
-from fastpong.training.run_folder import RunFolder, read_metrics
+from fastpong.training.run_folder import RunFolder
 from tests.support import mpi
 from tests.support.commands import SMALL, fastpong, one_line, settings, start, wait_for
 from tests.support.faults import fault
@@ -201,7 +202,7 @@ def test_the_end_of_the_driver_is_the_end_of_all(end: signal.Signals, tmp_path: 
         family = actors
     assert not [child for child in psutil.wait_procs(family, timeout=30)[1] if child.status() != "zombie"]
     if end == signal.SIGINT:
-        assert folder.newest()[1]["steps"] == read_metrics(folder.metrics)[-1]["steps"]
+        assert folder.newest().facts.steps == read_metrics(folder.metrics)[-1]["steps"]
 
 
 def test_a_run_goes_on_on_another_engine(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from fastpong.arrays import Arrays
 from fastpong.config import Config
 from fastpong.policy import make_policy
+from fastpong.training.facts import Facts
 from fastpong.training.run_folder import RunFolder
 
 
@@ -17,4 +18,4 @@ def one_action(config: Config, action: int) -> Arrays:
 def add_candidate(config: Config, run: RunFolder, steps: int, score: float | None, action: int) -> None:
     """Add a candidate to a run that always takes this action."""
     weights = {f"policy.{name}": array for name, array in one_action(config, action).items()}
-    run.add_candidate(steps, weights, {"steps": steps, "score": score})
+    run.add_candidate(weights, Facts(config, steps, score=score))

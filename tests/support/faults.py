@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,12 +28,16 @@ class Disk:
 
     def __init__(self, at: int, fault: int | None, stays: bool = False):
         self.at, self.fault, self.stays, self.count = at, fault, stays, 0
+        self.names: list[str] = []  # of the operations so far
         self._durable: dict[str, dict[str, bytes]] = {}  # of each folder that was synced, its names and their contents
         self._contents: dict[str, bytes] = {}  # by path, as they were synced
         self._paths: dict[int, str] = {}  # of open files
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self, f"_{name}") if name in CHANGES else getattr(os, name)
+        if name not in CHANGES:
+            return getattr(os, name)
+        self.names.append(name)
+        return getattr(self, f"_{name}")
 
     def _step(self) -> None:
         self.count += 1
@@ -97,6 +102,39 @@ def disk(at: int, fault: int | None, stays: bool = False) -> Iterator[Disk]:
         faulty = Disk(at, fault, stays)
         patch.setattr(files, "os", faulty)
         yield faulty
+
+
+class FullDisk:
+    """Stands for the module `os` in `fastpong.files`: a disk on which `folder`, as it is, leaves so many bytes free."""
+
+    def __init__(self, folder: Path, left: int, quota: bool):
+        self._folder, self._quota = folder, quota
+        self._most = self._used() + left
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def _used(self) -> int:
+        return sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
+
+    def write(self, file: int, data: Any) -> int:
+        """Write as much as there is room for."""
+        if not (room := max(0, self._most - self._used())):
+            raise OSError(errno.EDQUOT if self._quota else errno.ENOSPC, "No space left on device")
+        return os.write(file, data[:room])
+
+    def statvfs(self, path: Path) -> Any:
+        """Tell how much is free on the disk, of which a quota says nothing."""
+        free = 10**9 if self._quota else max(0, self._most - self._used())
+        return SimpleNamespace(f_bavail=free, f_frsize=1)
+
+
+@contextmanager
+def full_disk(folder: Path, left: int, quota: bool = False) -> Iterator[None]:
+    """Let `fastpong.files` work on such a disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "os", FullDisk(folder, left, quota))
+        yield
 
 
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EROFS, errno.EDQUOT)

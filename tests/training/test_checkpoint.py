@@ -1,7 +1,9 @@
+import copy
 import hashlib
 import io
 import json
 import os
+import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -91,11 +93,53 @@ def test_a_strangers_file_with_a_right_digest_is_refused(name: str, tmp_path: Pa
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED if "compressed" in words else zipfile.ZIP_STORED) as archive:
         for member, data in {"about.npy": npy_bytes(np.array(json.dumps({"format": FORMAT}))), **changes}.items():
             archive.writestr(member, data)
-    sealed = buffer.getvalue()[:-2] + (32).to_bytes(2, "little")
     path = tmp_path / "x.npz"
-    path.write_bytes(sealed + hashlib.blake2b(sealed, digest_size=32).digest())
+    path.write_bytes(sealed(buffer.getvalue()))
     with pytest.raises(CheckpointError, match=words):
         load(path)
+
+
+def sealed(archive: bytes) -> bytes:
+    """Return an archive without a comment with a right digest as its comment."""
+    data = archive[:-2] + (32).to_bytes(2, "little")
+    return data + hashlib.blake2b(data, digest_size=32).digest()
+
+
+def test_members_that_lie_inside_each_other_are_refused(tmp_path: Path) -> None:
+    """Each of the directory's entries is of the same 8 MB: read as they stand they would be 300 times as much."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("about.npy", npy_bytes(np.array(json.dumps({"format": FORMAT}))))
+        archive.writestr("x000.npy", npy_bytes(np.zeros(1 << 20)))
+        for number in range(1, 300):
+            again = copy.copy(archive.filelist[-1])
+            again.filename = f"x{number:03d}.npy"
+            archive.filelist.append(again)
+    (tmp_path / "x.npz").write_bytes(sealed(buffer.getvalue()))
+    tracemalloc.start()
+    with pytest.raises(CheckpointError, match="its parts overlap"):
+        load(tmp_path / "x.npz")
+    assert tracemalloc.get_traced_memory()[1] < 40e6
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device", "folder", "sparse", "link to a device"])
+def test_what_is_no_regular_file_of_a_size_is_refused_at_once(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "sparse":
+        path.touch()
+        os.truncate(path, 1 << 33)
+    elif kind == "link to a device":
+        path.symlink_to("/dev/zero")
+    tracemalloc.start()
+    with pytest.raises(CheckpointError, match=r"cannot read .*(not a regular file|larger than [\d,]+ bytes)"):
+        load(Path("/dev/zero") if kind == "device" else path)
+    assert tracemalloc.get_traced_memory()[1] < 2e6
+    tracemalloc.stop()
 
 
 @pytest.mark.parametrize(

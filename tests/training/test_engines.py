@@ -8,9 +8,10 @@ import pytest
 
 from fastpong.config import make_config
 from fastpong.training.checkpoint import load
+from fastpong.training.facts import read_metrics
 from fastpong.training.loop import Limits, train
 from fastpong.training.progress import PlainProgress
-from fastpong.training.run_folder import RunFolder, read_metrics
+from fastpong.training.run_folder import RunFolder
 
 STEPS = 20_000
 CHANGES: dict[str, dict[str, Any]] = {

@@ -12,7 +12,9 @@ from fastpong.noise import EVALUATION, stream_key
 from fastpong.policy import make_policy
 from fastpong.training.checkpoint import load
 from fastpong.training.evaluate import choose_best, evaluate, summarise
-from fastpong.training.run_folder import RunFolder, load_weights
+from fastpong.training.facts import Facts
+from fastpong.training.run_folder import RunFolder
+from fastpong.training.runs import load_weights
 from tests.support.candidates import add_candidate, one_action
 from tests.support.envs import step
 
@@ -50,8 +52,8 @@ def test_the_confidence_interval() -> None:
     assert result.mean == np.mean(scores) and result.wins == 400
     assert result.ci95_low == pytest.approx(result.mean - half, abs=0.03)
     assert result.ci95_high == pytest.approx(result.mean + half, abs=0.03)
-    assert summarise([21, 21, 20], [1, 1, 1]).ci95_high == 21  # none is beyond what a game can bring
-    assert summarise([21, 19, 20, -3], [9] * 4).wins == 3 and summarise([5], [1]).ci95_low is None
+    assert summarise([21, 21, 20, 21, 21] * 2, [1] * 10).ci95_high == 21  # none is beyond what a game can bring
+    assert summarise([21, 19, 20, -3], [9] * 4).wins == 3 and summarise([5] * 9, [1] * 9).ci95_low is None
     assert set(result.summary()) == {"games", "mean", "ci95_low", "ci95_high", "wins", "steps"}
 
 
@@ -61,7 +63,7 @@ def test_the_candidate_that_plays_best_becomes_best(tmp_path: Path) -> None:
     run = RunFolder(tmp_path / "run")
     run.create(config, {})
     arrays = {f"policy.{name}": array for name, array in weights.items()}
-    run.add_candidate(100, arrays, {"steps": 100, "score": -3.0})
+    run.add_candidate(arrays, Facts(config, 100, score=-3.0))
     assert choose_best(config, run, 1, print) is None, "one candidate is no choice"
     add_candidate(config, run, 200, 20.0, action=1)  # luckier in training
     assert choose_best(changed(config, {"eval_games": 0}), run, 1, print) is None
@@ -72,10 +74,12 @@ def test_the_candidate_that_plays_best_becomes_best(tmp_path: Path) -> None:
     good, bad = facts["candidates"]
     assert (good["steps"], bad["steps"]) == (100, 200) and good["mean"] > 10 > -10 > bad["mean"]
     assert facts["steps"] == 100 and facts["games"] == 2 and 10 < facts["mean"] <= 21
-    assert facts["ci95_low"] <= facts["mean"] <= facts["ci95_high"]
     best, about = load(run.best)
     assert about["steps"] == 100 and about["evaluation"] == facts
     np.testing.assert_array_equal(best["policy.w2"], weights["w2"])
+    assert choose_best(config, run, 1, print) is None, "they have played"
+    add_candidate(config, run, 300, 1.0, action=1)
+    assert choose_best(config, run, 1, print) is not None
 
 
 def test_a_damaged_candidate_does_not_take_part(tmp_path: Path) -> None:

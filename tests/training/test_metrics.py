@@ -7,8 +7,8 @@ import pytest
 
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.training.actor import Actor
+from fastpong.training.facts import read_metrics
 from fastpong.training.metrics import METRICS
-from fastpong.training.run_folder import read_metrics
 from fastpong.training.trainer import Trainer
 from tests.support.trainings import run, small
 

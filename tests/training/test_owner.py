@@ -12,7 +12,9 @@ import pytest
 from fastpong.config import Config
 from fastpong.errors import UsageError
 from fastpong.training.checkpoint import CheckpointError
+from fastpong.training.facts import read_metrics
 from fastpong.training.run_folder import RunFolder
+from tests.support.runs import facts, line
 
 
 def made(path: Path) -> RunFolder:
@@ -35,22 +37,22 @@ def test_an_editor_may_replace_the_settings(tmp_path: Path) -> None:
 def test_a_run_whose_folder_is_moved_writes_nothing_into_the_next_one(tmp_path: Path, replaced: bool) -> None:
     run, arrays = made(tmp_path / "run"), {"a": np.zeros(3)}
     with run.lock():
-        run.log({"steps": 1})
+        run.log(line(1))
         assert run.is_ours()
         run.path.rename(tmp_path / "old")
         if replaced:
             other = made(tmp_path / "run")
             with other.lock():
-                other.log({"steps": 2})
+                other.log(line(2))
         assert not run.is_ours()
         for write in (
-            lambda: run.log({"steps": 3}), lambda: run.save_checkpoint(4, arrays, {}), lambda: run.cut_metrics(1),
-            lambda: run.save_best(arrays, {}), lambda: run.add_candidate(4, arrays, {"score": 1.0}),
+            lambda: run.log(line(3)), lambda: run.save_checkpoint(arrays, facts(4)), lambda: run.cut_metrics(1),
+            lambda: run.save_best(arrays, facts(4)), lambda: run.add_candidate(arrays, facts(4)),
         ):  # fmt: skip
             with pytest.raises(CheckpointError, match="was moved, deleted or replaced"):
                 write()
     if replaced:
-        assert (run.path / "metrics.jsonl").read_text() == '{"steps": 2}\n'
+        assert read_metrics(run.metrics) == [line(2)]
         assert not run.checkpoints() and not run.candidates() and not run.best.exists()
 
 
@@ -77,7 +79,7 @@ def test_without_locks_a_run_trains_and_says_so(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(fcntl, "flock", flock)
     run, notes = made(tmp_path / "run"), list[str]()
     with run.lock(notes.append):
-        run.log({"steps": 1})
+        run.log(line(1))
     (note,) = notes
     assert note.startswith(f"no lock for {run.path} (No locks available)")
 

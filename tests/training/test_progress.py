@@ -67,6 +67,16 @@ def test_the_live_panel_shows_numbers_curve_and_notes(width: int) -> None:
         assert part in out.getvalue()
 
 
+def test_names_in_the_live_panel_are_text() -> None:
+    out = io.StringIO()
+    progress = LiveProgress(Console(file=out, force_terminal=True, width=100, height=24), "run a[/b][red] \x1b]0;x\x07")
+    progress.note("a [bold]remark\x9b\nof two")
+    progress.close()
+    for part in ("run a[/b][red]", r"\x1b]0;x\x07", "a [bold]remark", r"\x9b\nof two"):
+        assert part in out.getvalue()
+    assert "\x1b]" not in out.getvalue() and "\x9b" not in out.getvalue()
+
+
 def test_a_display_is_live_only_where_it_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")  # as in many a CI: stderr is a file all the same
     assert isinstance(make_progress(None, "title"), PlainProgress)
@@ -87,20 +97,31 @@ def test_a_batch_of_games_is_told_in_the_words_of_rays_example() -> None:
 
 
 def test_points_and_games_are_told_in_the_words_of_karpathys_program(capsys: pytest.CaptureFixture[str]) -> None:
-    progress, stats = make_progress("lines", "title", preset="karpathy"), EpisodeStats(2, 0.5)
+    progress, stats = make_progress("lines", "title", preset="karpathy"), EpisodeStats(1, 0.5)
     progress.played(stats)
+    for reward, ended in ((-1, 0), (1, 1), (0, 0), (-1, 1)):
+        stats.add(np.array([reward], np.int8), np.array([ended], np.int8))
+    stats.synchronise()
+    progress.played(stats)
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        "ep 0: game finished, reward: -1",
+        "resetting env. episode reward total was 0. running mean: 0.0000",
+        "ep 1: game finished, reward: 1 !!!!!!!!",
+        "resetting env. episode reward total was -1. running mean: -0.5000",
+        "ep 2: game finished, reward: -1",
+    ]
+
+
+def test_of_many_envs_only_games_are_told_in_the_words_of_karpathys_program(capsys: pytest.CaptureFixture[str]) -> None:
+    progress, stats = make_progress("lines", "title", preset="karpathy", envs=2), EpisodeStats(2, 0.5)
     for rewards, ended in (([-1, 0], [0, 0]), ([0, 1], [0, 1]), ([-1, -1], [1, 1])):
         stats.add(np.array(rewards, np.int8), np.array(ended, np.int8))
     stats.synchronise()
     progress.played(stats)
     assert capsys.readouterr().err.splitlines()[1:] == [
-        "ep 0: game finished, reward: -1",
         "resetting env. episode reward total was 1. running mean: 1.0000",
-        "ep 1: game finished, reward: 1 !!!!!!!!",
         "resetting env. episode reward total was -2. running mean: -0.5000",
-        "ep 2: game finished, reward: -1",
         "resetting env. episode reward total was -1. running mean: -0.7500",
-        "ep 3: game finished, reward: -1",
     ]
 
 

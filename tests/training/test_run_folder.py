@@ -1,29 +1,23 @@
-import dataclasses
-import errno
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fastpong import __version__
+from fastpong import __version__, files
 from fastpong.config import Config, changed, make_config
 from fastpong.config_sources import read_toml
 from fastpong.errors import UsageError
 from fastpong.policy import make_policy
 from fastpong.training.checkpoint import CheckpointError, load, save
-from fastpong.training.run_folder import (
-    CANDIDATES,
-    CHECKPOINTS,
-    RunFolder,
-    load_weights,
-    new_run,
-    read_metrics,
-    resumed_run,
-)
+from fastpong.training.facts import load_facts, read_metrics
+from fastpong.training.run_folder import CANDIDATES, CHECKPOINTS, RunFolder
+from fastpong.training.runs import create_run, load_weights, new_settings, resumed_run
 from tests.support.candidates import add_candidate
-from tests.support.faults import disk, fault
+from tests.support.faults import fault, full_disk
+from tests.support.runs import SMALL, facts, line
 
 
 def made(path: Path, config: Config | None = None, about: dict[str, object] | None = None) -> RunFolder:
@@ -32,18 +26,73 @@ def made(path: Path, config: Config | None = None, about: dict[str, object] | No
     return run
 
 
+def saved(run: RunFolder, *steps: int) -> None:
+    """Save checkpoints after so many steps."""
+    for at in steps:
+        run.save_checkpoint({"step": np.array(at), "policy.w": np.zeros(3)}, facts(at))
+
+
+def steps_of(run: RunFolder) -> list[int]:
+    """Return the steps of the checkpoints, newest first."""
+    return [int(path.stem.removeprefix("step_")) for path in run.checkpoints()]
+
+
 def test_the_newest_good_checkpoint_is_found_and_old_ones_go(tmp_path: Path) -> None:
     run = made(tmp_path / "run")
     with pytest.raises(CheckpointError, match="no checkpoint to continue from"):
         run.newest()
-    for steps in (1, 2, 30):
-        run.save_checkpoint(steps, {"steps": np.array(steps)}, {})
+    saved(run, 1, 2, 30)
     assert CHECKPOINTS == 2
-    assert [path.name for path in run.checkpoints()] == ["step_000000000030.npz", "step_000000000002.npz"]
+    assert steps_of(run) == [30, 2]
+    newest = run.checkpoints()[0]
+    newest.write_bytes(b"broken")
+    arrays, facts, complaints = run.newest()
+    assert arrays["step"] == facts.steps == 2
+    assert list(complaints) == [newest] and "step_000000000030" in str(complaints[newest])
+
+
+def test_a_damaged_checkpoint_takes_no_slot(tmp_path: Path) -> None:
+    """Two faults in a row: the newest is damaged; then, after another session, the newest once more."""
+    run = made(tmp_path / "run")
+    saved(run, 4, 6)
     run.checkpoints()[0].write_bytes(b"broken")
-    arrays, _, complaints = run.newest()
-    assert arrays["steps"] == 2
-    assert len(complaints) == 1 and "step_000000000030" in complaints[0]
+    next_session = RunFolder(run.path)
+    next_session.go_on_from(next_session.newest())
+    saved(next_session, 8)
+    assert steps_of(run) == [8, 4]
+    assert run.path.joinpath("checkpoints", "step_000000000006.npz.damaged").read_bytes() == b"broken"
+    run.checkpoints()[0].write_bytes(b"broken")
+    assert RunFolder(run.path).newest().facts.steps == 4
+
+
+def test_a_checkpoint_that_was_put_back_and_those_after_it_stay(tmp_path: Path) -> None:
+    run, others = made(tmp_path / "run"), ("step_x.npz", "step_000000000009.npz.bak")
+    saved(run, 4, 6, 8)
+    for path in run.checkpoints():
+        path.write_bytes(b"broken")
+    saved(RunFolder(run.path), 3)
+    for name in others:
+        (run.path / "checkpoints" / name).touch()
+    session = RunFolder(run.path)
+    session.go_on_from(session.newest())
+    saved(session, 5)
+    assert steps_of(run) == [5, 3]
+    saved(session, 7)
+    assert steps_of(run) == [7, 5] and all((run.path / "checkpoints" / name).exists() for name in others)
+
+
+def test_what_cannot_be_read_is_not_called_damaged(tmp_path: Path) -> None:
+    """It stays under its name, and while two good ones are not newer it is not deleted either."""
+    run, session = made(tmp_path / "run"), RunFolder(tmp_path / "run")
+    saved(run, 4, 8)
+    of_another_version = run.checkpoints()[0]
+    of_another_version.unlink()
+    np.savez(of_another_version, about=np.array('{"format": 9, "fastpong": "0.9.1"}'))
+    session.go_on_from(session.newest())
+    saved(session, 9)
+    assert steps_of(run) == [9, 8, 4]
+    saved(session, 10)
+    assert steps_of(run) == [10, 9]
 
 
 def test_the_newest_and_the_best_few_candidates_are_kept(tmp_path: Path) -> None:
@@ -55,29 +104,63 @@ def test_the_newest_and_the_best_few_candidates_are_kept(tmp_path: Path) -> None
     run.candidates()[1].write_bytes(b"half a file")
     add_candidate(config, run, 7, None, action=0)
     assert [int(load(path)[1]["steps"]) for path in run.candidates()] == [2, 5, 6, 7]
+    save(run.candidates()[0], {}, {"steps": [1], "score": "best"})
+    add_candidate(config, run, 8, None, action=0)
+    assert [int(load(path)[1]["steps"]) for path in run.candidates()] == [5, 6, 7, 8]
+
+
+def filled(path: Path, *checkpoints: int) -> RunFolder:
+    """Return a run with such checkpoints of 1 MB, and three candidates of 0.2 MB."""
+    run = made(path)
+    for steps in checkpoints:
+        run.save_checkpoint({"step": np.full(125_000, steps)}, facts(steps))
+    for steps in (1, 2, 3):
+        run.add_candidate({"policy.w": np.zeros(25_000)}, facts(steps, score=-steps))
+    return run
 
 
 @fault("a full disk", times=100)
-def test_candidates_make_room_for_a_checkpoint(tmp_path: Path) -> None:
-    run, config = made(tmp_path / "run"), Config()
-    for steps in (1, 2):
-        add_candidate(config, run, steps, None, action=0)
-    with disk(1, errno.ENOSPC):
-        run.save_checkpoint(3, {"steps": np.array(3)}, {})
-    assert run.newest()[0]["steps"] == 3 and not run.candidates()
-    with disk(1, errno.ENOSPC), pytest.raises(CheckpointError, match="No space left"):
-        run.save_checkpoint(4, {"steps": np.array(4)}, {})
+def test_on_a_full_disk_the_older_checkpoint_goes_first(tmp_path: Path) -> None:
+    run = filled(tmp_path / "run", 10, 20)
+    with full_disk(run.path, left=100_000):
+        run.save_checkpoint({"step": np.full(125_000, 30)}, facts(30))
+    assert steps_of(run) == [30, 20]
+    assert len(run.candidates()) == 3 and run.newest().facts.steps == 30
+
+
+@fault("a full disk", times=100)
+def test_on_a_full_disk_candidates_go_only_if_that_helps(tmp_path: Path) -> None:
+    run, larger = filled(tmp_path / "run", 10, 20), {"step": np.zeros(200_000)}  # 1.6 MB
+    with full_disk(run.path, left=100_000), pytest.raises(CheckpointError, match="No space left"):
+        run.save_checkpoint({"step": np.zeros(400_000)}, facts(30))
+    assert steps_of(run) == [20, 10] and len(run.candidates()) == 3
+    with full_disk(run.path, left=300_000):
+        run.save_checkpoint(larger, facts(30))
+    assert steps_of(run) == [30, 20] and [path.name[-5] for path in run.candidates()] == ["1"], "the best is left"
+
+
+@fault("a full disk", times=100)
+def test_a_quota_is_a_full_disk_too(tmp_path: Path) -> None:
+    run = filled(tmp_path / "run", 10, 20)
+    with full_disk(run.path, left=0, quota=True):
+        run.save_checkpoint({"step": np.zeros(125_000)}, facts(30))
+    assert steps_of(run) == [30, 20] and len(run.candidates()) >= 2
+
+
+def test_the_newest_checkpoint_is_never_deleted_for_room(tmp_path: Path) -> None:
+    run = filled(tmp_path / "run", 10)
+    with full_disk(run.path, left=0), pytest.raises(CheckpointError, match="No space left"):
+        run.save_checkpoint({"step": np.zeros(125_000)}, facts(20))
+    assert steps_of(run) == [10] and len(run.candidates()) == 3
 
 
 def test_nothing_of_others_is_deleted(tmp_path: Path) -> None:
     """Files that a killed process left half written go, by their names; others' files of the same ending stay."""
-    run, victim = made(tmp_path / "run"), tmp_path / "victim"
-    victim.mkdir()
+    run = made(tmp_path / "run")
     ours = [run.path / ".config.toml.12.tmp", run.path / "checkpoints" / ".step_000000000640.npz.7.tmp"]
     theirs = [run.path / "notes.tmp", run.path / "docs" / "thesis.tmp", run.path / "docs" / ".best.npz.1.tmp"]
-    theirs += [run.path / ".notes.12.tmp", victim / ".step_000000000640.npz.7.tmp"]
+    theirs += [run.path / ".notes.12.tmp"]
     (run.path / "docs").mkdir()
-    (run.path / "candidates").symlink_to(victim)
     for path in ours + theirs:
         path.touch()
     with run.lock():
@@ -135,78 +218,120 @@ def test_a_run_of_another_version_names_the_one_that_reads_it(tmp_path: Path) ->
 def test_metrics_after_a_crash(tmp_path: Path) -> None:
     run = made(tmp_path / "run")
     for steps in (10, 20, 30):
-        run.log({"steps": steps})
+        run.log(line(steps))
     with run.metrics.open("a") as file:
         file.write('{"steps": 4')
-    assert [line["steps"] for line in read_metrics(run.metrics)] == [10, 20, 30]
-    run.cut_metrics(20)
-    run.log({"steps": 25})
-    assert [line["steps"] for line in read_metrics(run.metrics)] == [10, 20, 25]
+    assert read_metrics(run.metrics) == [line(10), line(20), line(30)]
+    run.cut_metrics(20, line(20))
+    run.log(line(25))
+    assert read_metrics(run.metrics) == [line(10), line(20), line(25)]
+    assert run.cut_metrics(27, line(27)) == (line(27), []), "killed after the checkpoint, before its line"
+    assert read_metrics(run.metrics) == [line(10), line(20), line(25), line(27)]
 
 
 @fault("damaged metrics", times=100)
 @pytest.mark.parametrize("damage", [b"\0\0\0", b"", b"5", b"{}", b'{"steps": "x"}', b"\xff\xfe", b"[" * 100_000])
 def test_damaged_metrics_are_told_and_kept_beside_the_mended_ones(damage: bytes, tmp_path: Path) -> None:
     run = made(tmp_path / "run")
-    run.metrics.write_bytes(b'{"steps": 10}\n' + damage + b'\n{"steps": 20}\n')
+    run.log(line(10))
+    files.append(run.metrics, damage + b"\n")
+    run.log(line(20))
     with pytest.raises(UsageError, match="line 2"):
         read_metrics(run.metrics)
     before = run.metrics.read_bytes()
     last, complaints = run.cut_metrics(20)
-    assert last == {"steps": 20} and "metrics.bad.jsonl" in complaints[0]
-    assert read_metrics(run.metrics) == [{"steps": 10}, {"steps": 20}]
+    assert last == line(20) and "metrics.bad.jsonl" in complaints[0]
+    assert read_metrics(run.metrics) == [line(10), line(20)]
     assert run.metrics.with_name("metrics.bad.jsonl").read_bytes() == before
 
 
 @fault("an edited config.toml", times=100)
 def test_an_edited_config_is_refused(tmp_path: Path) -> None:
     run = made(tmp_path / "run")
-    saved = dataclasses.asdict(run.config())
-    run.check_settings(changed(run.config(), {"target_score": 3.0}), saved)
+    saved = run.config()
+    run.check_settings(changed(saved, {"target_score": 3.0}), saved)
     with pytest.raises(UsageError, match="gamma is 0.5 in .*config.toml, but 0.985 in the run"):
-        run.check_settings(changed(run.config(), {"gamma": 0.5}), saved)
+        run.check_settings(changed(saved, {"gamma": 0.5}), saved)
+
+
+def test_a_run_outlives_a_setting(tmp_path: Path) -> None:
+    run, notes = made(tmp_path / "run", Config(num_envs=3)), list[str]()
+    path = run.path / "config.toml"
+    path.write_text(path.read_text().replace("[about]", "[practice]\nrestarts = 3\n[about]") + "\n")
+    assert run.config(notes.append) == Config(num_envs=3)
+    assert notes == [f"{path} has 'restarts', which is no setting of fastpong {__version__}: it is left out"]
+    path.write_text("".join(text for text in path.read_text().splitlines(True) if not text.startswith("gamma =")))
+    assert run.config() == Config(num_envs=3), "a setting that is newer has its default"
+
+
+@pytest.mark.parametrize("name", ["candidates", "checkpoints"])
+def test_no_part_of_a_run_is_a_link(name: str, tmp_path: Path) -> None:
+    victim, run = filled(tmp_path / "victim", 10), RunFolder(tmp_path / "run")
+    run.create(SMALL, {})
+    if (run.path / name).exists():
+        (run.path / name).rmdir()
+    (run.path / name).symlink_to(victim.path / name)
+    with pytest.raises(UsageError, match=f"{name} is a link"), run.lock():
+        pass
+    assert steps_of(victim) == [10] and len(victim.candidates()) == 3
+
+
+@pytest.mark.parametrize("at", ["best.npz", "candidate", "both"])
+def test_what_a_kill_after_a_checkpoint_left_undone_is_done(at: str, tmp_path: Path) -> None:
+    run, weights = made(tmp_path / "run"), {"policy.w": np.arange(3.0)}
+    run.save_best({"policy.w": np.zeros(3)}, facts(5, score=-20.0))
+    run.save_checkpoint({**weights, "step": np.array(3)}, facts(10, score=-19.0, best_score=-19.0, best_steps=10))
+    if at == "best.npz":
+        run.add_candidate(weights, facts(10, score=-19.0))
+    elif at == "candidate":
+        run.save_best(weights, facts(10, score=-19.0))
+    session = RunFolder(run.path)
+    session.go_on_from(session.newest())
+    assert load_facts(run.best)[1].steps == 10
+    assert [load_facts(path)[1].steps for path in run.candidates()] == [10]
+    for path in (run.best, *run.candidates()):
+        np.testing.assert_array_equal(load_facts(path)[0]["policy.w"], weights["policy.w"])
+
+
+def test_the_best_of_an_ended_run_stays_when_it_goes_on(tmp_path: Path) -> None:
+    run, weights = made(tmp_path / "run"), {"policy.w": np.arange(3.0)}
+    run.save_checkpoint(weights, facts(10, best_steps=10))
+    run.add_candidate(weights, facts(10))
+    run.save_best({"policy.w": np.zeros(3)}, facts(5, chosen_from=(5, 10)))
+    session = RunFolder(run.path)
+    session.go_on_from(session.newest())
+    assert load_facts(run.best)[1].steps == 5
 
 
 def test_weights_come_from_a_file_or_from_the_best_of_a_run(tmp_path: Path) -> None:
     config = make_config("karpathy", {"hidden_units": 8})
     run = made(tmp_path / "run", config)
 
-    def saved(value: float) -> tuple[dict[str, Any], dict[str, Any]]:
+    def weights(value: float) -> dict[str, Any]:
         policy = make_policy(config)
         policy.weights.flat[:] = value
-        arrays = {f"policy.{name}": array for name, array in policy.weights.arrays.items()}
-        return {**arrays, "step": np.array(3)}, {"config": dataclasses.asdict(config)}
+        return {f"policy.{name}": array for name, array in policy.weights.arrays.items()}
 
     for steps in (1, 2):
-        run.save_checkpoint(steps, *saved(steps))
+        run.save_checkpoint({**weights(steps), "step": np.array(3)}, facts(steps, config))
     for path, value in ((run.checkpoints()[1], 1.0), (run.path, 2.0)):  # of the run: the newest
-        found, weights = load_weights(path)
-        assert found == config and set(weights) == {"w1", "w2"}
-        assert all((array == value).all() for array in weights.values())
-    save(run.best, *saved(3.0))
+        found, loaded = load_weights(path)
+        assert found == config and set(loaded) == {"w1", "w2"}
+        assert all((array == value).all() for array in loaded.values())
+    run.save_best(weights(3.0), facts(3, config))
     assert all((array == 3.0).all() for array in load_weights(run.path)[1].values())
-
-
-def test_weights_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="there is no checkpoint"):
-        load_weights(tmp_path / "x.npz")
-    with pytest.raises(CheckpointError, match=r"there is no checkpoint .*best\.npz"):
-        load_weights(made(tmp_path / "run").path)
-    for about in ({}, {"config": "settings"}, {"config": {"preset": 3}}):
-        save(tmp_path / "x.npz", {"a": np.arange(3)}, about)
-        with pytest.raises(CheckpointError, match="not a checkpoint of this fastpong"):
-            load_weights(tmp_path / "x.npz")
 
 
 def test_a_new_run_gets_the_first_free_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for number in (1, 2):
-        config, run = new_run(None, {"preset": "ray", "seed": number})
-        assert config == make_config("ray", {"seed": number})
-        assert run.path == Path("runs") / f"ray-{number}" and not run.exists()
-        run.create(config, {})
-    assert new_run(None, {})[1].path == Path("runs/fast-1")
-    assert new_run(tmp_path / "x", {})[1].path == tmp_path / "x"
+    config = new_settings({"preset": "ray", "seed": 1})
+    assert config == make_config("ray", {"seed": 1})
+    assert create_run(None, config, {}).path == Path("runs/ray-1")
+    with ThreadPoolExecutor(8) as pool:  # several begin at once
+        runs = list(pool.map(lambda _: create_run(None, config, {}), range(8)))
+    assert {run.path for run in runs} == {Path("runs") / f"ray-{number}" for number in range(2, 10)}
+    assert create_run(None, Config(), {}).path == Path("runs/fast-1")
+    assert create_run(tmp_path / "x", Config(), {}).path == tmp_path / "x"
 
 
 def test_a_resumed_run_may_change_only_what_its_results_do_not_depend_on(

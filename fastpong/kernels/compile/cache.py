@@ -30,17 +30,17 @@ def remove_old_folders() -> None:
 def cache_folder(package: str = "kernels") -> str:
     """Return the folder for compiled code of one of `SOURCES`, which need not exist yet.
 
-    It is `NUMBA_CACHE_DIR`, or in the user's cache. Not beside the source, which is Numba's own choice: pip removes
+    It is in `NUMBA_CACHE_DIR`, or in the user's cache. Not beside the source, which is Numba's own choice: pip removes
     only what it has installed, and a left-over folder ``fastpong`` among the packages hides an editable install that
     comes after it. And Numba compiles a function again when its own file has changed, but not when one in another file
-    that is inlined into it has. So the name is a digest of them all.
+    that is part of it has. So the name is a digest of them all.
     """
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    if given:
-        return given
     root, digest = Path(__file__).parents[2], hashlib.sha256()
     for place in (root / name for name in SOURCES[package]):
         for source in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
             digest.update(source.read_bytes())
-    user = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(user, "fastpong", f"{package}-{digest.hexdigest()[:12]}")
+    folder = os.environ.get("NUMBA_CACHE_DIR")
+    if not folder:
+        user = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+        folder = os.path.join(user, "fastpong")
+    return os.path.join(folder, f"{package}-{digest.hexdigest()[:12]}")

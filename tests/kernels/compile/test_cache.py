@@ -38,6 +38,15 @@ def test_folders_of_other_versions_go_when_nobody_uses_them(tmp_path: Path, monk
     assert [folder.exists() for folder in folders] == [True, False, True, True]
 
 
+def test_a_cache_folder_that_the_user_names_notices_changed_code_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    names = [Path(cache_folder(package)).name for package in ("kernels", "console")]
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert [Path(cache_folder(package)) for package in ("kernels", "console")] == [tmp_path / name for name in names]
+
+
 def test_two_processes_may_fill_the_cache_at_once(tmp_path: Path) -> None:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-c", RATES]

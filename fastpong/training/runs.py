@@ -1,0 +1,83 @@
+"""Which run, and whose weights, a command means."""
+
+import os
+from collections.abc import Callable, Mapping
+from importlib import resources
+from pathlib import Path
+
+from fastpong import files
+from fastpong.arrays import Arrays
+from fastpong.config import Config, changed, check, make_config
+from fastpong.errors import UsageError
+from fastpong.training.facts import load_policy
+from fastpong.training.run_folder import CHANGEABLE, RunFolder
+
+SHIPPED = Path(str(resources.files("fastpong") / "agent.npz"))
+"""The trained agent that ships with the package; ``bench/research/ship_agent.py`` makes it."""
+
+
+def load_weights(path: Path | None) -> tuple[Config, Arrays]:
+    """Load settings, and weights float32 by name, for playing: from a checkpoint, ``best.npz``, or a run folder.
+
+    Of a run it is its best. Without a path it is the agent that ships with the package. Raises `CheckpointError`.
+    """
+    path = path or SHIPPED
+    if path.is_dir():
+        run = RunFolder(path)
+        path = run.best if run.best.exists() else next(iter(run.checkpoints()), run.best)
+    return load_policy(path)
+
+
+def new_settings(changes: Mapping[str, object]) -> Config:
+    """Return the settings of a new run, with changes to its preset; raises `UsageError`."""
+    return make_config(str(changes.get("preset", "fast")), {k: v for k, v in changes.items() if k != "preset"})
+
+
+def create_run(path: Path | None, config: Config, about: Mapping[str, object]) -> RunFolder:
+    """Make the folder of a new run; raises `UsageError`.
+
+    Without a path it is the first of ``runs/PRESET-1``, ``-2``, … that is not there. Of several processes that begin at
+    once each gets another one.
+    """
+    run = RunFolder(_free_folder(config.preset) if path is None else path)
+    run.create(config, about)
+    return run
+
+
+def _free_folder(preset: str) -> Path:
+    """Make an empty folder, so that nobody else gets it."""
+    number = 0
+    while True:
+        number += 1
+        path = Path("runs") / f"{preset}-{number}"
+        try:
+            files.make_folder(path.parent)
+            os.mkdir(path)
+            return path
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise UsageError(f"cannot make the run folder {path}: {error.strerror}") from None
+
+
+def resumed_run(
+    path: Path | None, changes: Mapping[str, object], note: Callable[[str], object] = lambda text: None
+) -> tuple[Config, RunFolder]:
+    """Return the settings of a run that goes on, with those changes that it allows, and its folder.
+
+    Without a path it is the run in ``runs/`` that was begun last. `note` is told of settings that there are no longer.
+    Raises `UsageError` if there is none, or if a change is not one of `CHANGEABLE`.
+    """
+    folder = RunFolder(path or _newest_run())
+    settings = folder.config(note)
+    for name, value in changes.items():
+        if check(name, value) != getattr(settings, name) and name not in CHANGEABLE:
+            raise UsageError(f"{name} is {getattr(settings, name)} in {folder.path} and cannot change to {value}")
+    return changed(settings, {name: value for name, value in changes.items() if name in CHANGEABLE}), folder
+
+
+def _newest_run() -> Path:
+    configs = sorted(Path("runs").glob("*/config.toml"), key=lambda path: path.stat().st_mtime)
+    if not configs:
+        raise UsageError("there is no run in runs/: name one with --run DIR")
+    return configs[-1].parent
