@@ -198,12 +198,12 @@ def test_what_the_system_refuses_has_a_subject(tmp_path: Path) -> None:
     done = fastpong("eval", long, cwd=tmp_path)
     assert done.returncode == 1 and one_line(done.stderr) == f"fastpong: {long}: File name too long"
     limit = (
-        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16)); from fastpong.cli import main; main()"
+        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (10, 10)); from fastpong.cli import main; main()"
     )
     done = subprocess.run(
         [sys.executable, "-c", limit, "eval", "--games", "1"], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 1 and "too many open files: raise the limit, which ulimit -n shows" in done.stderr
-    gone = f"mkdir gone; cd gone; rmdir ../gone; {sys.executable} -P -m fastpong eval --games 1"
+    gone = f"mkdir gone; cd gone; rmdir ../gone; {sys.executable} -P -m fastpong plot run"
     done = subprocess.run(["bash", "-c", gone], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1 and "fastpong: the current directory was deleted" in done.stderr.splitlines()[-1]

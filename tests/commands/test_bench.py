@@ -60,7 +60,7 @@ def test_the_learner_is_measured_and_its_gradient_is_the_dense_one() -> None:
 
 def test_an_arm_of_another_checkout_runs_its_code(tmp_path: Path) -> None:
     """Whatever is installed, and wherever the command is given."""
-    (tmp_path / "fastpong").mkdir()
-    (tmp_path / "fastpong/__main__.py").write_text('import sys; print("the other one:", sys.argv[1])')
-    arm = Arm(Namespace(name="rate", late=True, out=Path("runs"), set=[], source=tmp_path))
+    (tmp_path / "checkout/fastpong").mkdir(parents=True)
+    (tmp_path / "checkout/fastpong/__main__.py").write_text('import sys; print("the other one:", sys.argv[1])')
+    arm = Arm(Namespace(name="rate", late=True, out=Path("runs"), set=[], source=tmp_path / "checkout"))
     assert output_of(arm.fastpong("--version")) == "the other one: --version\n"

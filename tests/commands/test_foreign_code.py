@@ -10,7 +10,6 @@ from tests.support.commands import SMALL, fastpong, plant_foreign_code
 
 @pytest.mark.parametrize("command", [
     ("eval", "--games", "1"), ("train", *SMALL, "--steps", "40"), ("doctor",),
-    ("bench", "--envs", "2", "--rounds", "1", "--seconds", "0.1"),
 ], ids=lambda command: command[0])  # fmt: skip
 def test_commands(tmp_path: Path, command: tuple[str, ...]) -> None:
     ran = plant_foreign_code(tmp_path)

@@ -15,7 +15,7 @@ import pytest
 from fastpong.errors import tell
 from fastpong.training.facts import read_metrics
 from fastpong.training.run_folder import RunFolder
-from tests.support.commands import SMALL, fastpong, one_line, settings, start, wait_for, workers_of
+from tests.support.commands import PROGRAM, SMALL, fastpong, one_line, settings, start, wait_for, workers_of
 from tests.support.faults import fault
 from tests.support.terminal import Terminal
 
@@ -67,7 +67,7 @@ def test_a_signal_skips_the_choice_among_candidates(tmp_path: Path) -> None:
 @pytest.mark.parametrize("reader", ["2>&1 | head -n 1 >&2; exit ${PIPESTATUS[0]}", "2>&- --json"])
 def test_training_does_not_depend_on_a_reader(reader: str, tmp_path: Path) -> None:
     words = ["train", *SMALL, *settings(log_interval=400), "--steps", "1200", "--run", "run"]
-    command = f"{sys.executable} -m fastpong {' '.join(words)} {reader}"
+    command = f"{PROGRAM} {' '.join(words)} {reader}"
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0 and "Traceback" not in done.stderr
     assert RunFolder(tmp_path / "run").newest().facts.steps == 1200
@@ -85,7 +85,7 @@ def test_training_goes_on_without_its_terminal(tmp_path: Path) -> None:
 
 
 def test_a_result_that_a_full_disk_swallows_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = [sys.executable, "-m", "fastpong", "presets"]
+    command = [PROGRAM, "presets"]
     with contextlib.suppress(OSError), open("/dev/full", "w") as full:  # closing it fails as well
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
         monkeypatch.setattr(sys, "stdout", full)

@@ -7,10 +7,11 @@ import re
 import select
 import struct
 import subprocess
-import sys
 import termios
 import time
 from pathlib import Path
+
+from tests.support.commands import PROGRAM
 
 
 class Terminal:
@@ -19,7 +20,7 @@ class Terminal:
     def __init__(self, *arguments: str, columns: int = 80, lines: int = 24, cwd: Path | None = None, **variables: str):
         self.side, other = pty.openpty()
         self.resize(columns, lines)
-        command = [sys.executable, "-m", "fastpong", *arguments]
+        command = [PROGRAM, *arguments]
         # These, where they are set, hide the size of the terminal.
         sizeless = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
         self.process = subprocess.Popen(
