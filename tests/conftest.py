@@ -1,6 +1,8 @@
 """Shared data of the tests, golden arrays and real screens; and ``--faults``, which repeats tests of faults."""
 
 import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -12,11 +14,27 @@ import pytest
 from hypothesis import settings
 
 from fastpong.envs.base import LocalEnvs
+from fastpong.kernels.compile.cache import cache_folder
 from tests.support.envs import ENGINES, step
 
 # The first example of a test may compile a kernel, and the machine may be busy: time is no criterion.
 settings.register_profile("fastpong", deadline=None)
 settings.load_profile("fastpong")
+
+COMPILE = (
+    "from fastpong.config import make_config; from fastpong.training.kernels import load_acting, load_learning\n"
+    "for preset in ('fast', 'karpathy'):\n load_acting(make_config(preset)); load_learning(make_config(preset))",
+    "from fastpong.envs.judge import usable; usable('console')",
+)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """With an empty cache compile what many tests need, once: the first ones would all do it, at the same time."""
+    if hasattr(session.config, "workerinput") or "NUMBA_DISABLE_JIT" in os.environ or Path(cache_folder()).exists():
+        return
+    for one in [subprocess.Popen([sys.executable, "-c", code]) for code in COMPILE]:
+        one.wait()
+
 
 GOLDEN = Path(__file__).parent / "data" / "karpathy.npz"
 """The reference programs' algorithm in float64 on 48 consecutive real screens, with 24 hidden units."""

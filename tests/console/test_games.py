@@ -227,7 +227,7 @@ def strangers() -> None:
 
 def test_a_million_rows_of_strangers() -> None:
     """Whoever made them, no row makes the fast core read or write outside of an array, or run forever."""
-    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": f"{cache_folder('console')}-bounds"}
+    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": f"{cache_folder('console')}-checked"}
     code = "from tests.console.test_games import strangers; strangers()"
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
