@@ -2,6 +2,7 @@
 
 import dataclasses
 import difflib
+import functools
 import math
 import numbers
 from collections.abc import Iterable, Mapping
@@ -159,6 +160,7 @@ PRESETS: dict[str, dict[str, Value]] = {
 """What each preset changes in the defaults. ``docs/reference-programs.md`` says what they reproduce."""
 
 
+@functools.cache
 def settings(algorithm: str | None = None) -> dict[str, "dataclasses.Field[Any]"]:
     """Every setting by name, or those that an algorithm uses."""
     return {
