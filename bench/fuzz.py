@@ -5,8 +5,8 @@
 One in two hundred is a checkpoint whose arrays, shapes, types, numbers or facts were changed, with a right digest, or
 an archive of another structure; nineteen are the bytes of a checkpoint, changed, half of them with the digest repaired.
 The others are settings files, lines of metrics, and texts of --set and of the launchers' variables. What is accepted
-goes to who uses it: a trainer, the folder of a run that goes on, the candidates for ``best.npz``, an agent that plays, the
-displays and plots. Of the checkpoints that are accepted and are not as before, `--resumed` go on for a batch in a
+goes to who uses it: a trainer, the folder of a run that goes on, the candidates for ``best.npz``, an agent that plays,
+the displays and plots. Of the checkpoints that are accepted and are not as before, `--resumed` go on for a batch in a
 process of their own, which no signal may end. Devices, pipes, folders and files of holes stand in the place of each
 file once. Then each single bit of a small checkpoint is flipped, which has to be refused. An input may take a second of
 a core, and 100 MB of memory. Prints the counts, the most of both, and what went wrong; exit code 1 if anything did.
