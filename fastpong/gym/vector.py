@@ -89,6 +89,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         render_mode: str | None = None,
         **others: object,
     ):
+        self.closed = True  # gymnasium 1.1 closes what was never made
         check_options(PongVectorEnv, others, obs, actions, render_mode)
         num_envs, frame_skip, probability = checked_rules(num_envs, frame_skip, repeat_action_probability)
         try:
@@ -98,7 +99,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         if mode == AutoresetMode.DISABLED:
             raise UsageError(f"autoreset_mode is 'NextStep' or 'SameStep', not {autoreset_mode!r}")
         self.metadata, self._same_step = {**self.metadata, "autoreset_mode": mode}, mode == AutoresetMode.SAME_STEP
-        self.num_envs, self.render_mode, self.closed = num_envs, render_mode, True
+        self.num_envs, self.render_mode = num_envs, render_mode
         kind = KINDS[obs]
         self._envs = VectorEnv(
             num_envs, workers, frame_skip=frame_skip, repeat_action_probability=probability,
