@@ -98,11 +98,7 @@ def train(
     The folder gets settings, metrics and checkpoints. Under mpiexec all ranks train together; on a Ray cluster its
     actors play and this process learns.
     """
-    from fastpong.commands.train import changes_of, print_config
-    from fastpong.commands.train import run as run_training
-    from fastpong.parallel.ray import Placing
-    from fastpong.training.loop import Limits
-    from fastpong.training.session import Request
+    from fastpong.commands.settings import changes_of, print_config
 
     flags = {
         "preset": preset, "num_envs": envs, "seed": seed, "repeat_action_probability": sticky,
@@ -112,6 +108,14 @@ def train(
     if show_config:
         print_config(changes)
         return
+    if not resume:
+        config.new_config(changes)  # what is wrong is told before anything is loaded
+
+    from fastpong.commands.train import run as run_training
+    from fastpong.parallel.ray import Placing
+    from fastpong.training.loop import Limits
+    from fastpong.training.session import Request
+
     placing = Placing(ray_address, actors, actor_cpus, placement, ray_ship)
     wanted = ray or ray_address is not None
     if placing != Placing() and not wanted:

@@ -276,6 +276,11 @@ def changed(config: Config, changes: Mapping[str, object]) -> Config:
     return new
 
 
+def new_config(changes: Mapping[str, object]) -> Config:
+    """Build the settings of a new run from changes, of which `preset` is one; raises `UsageError`."""
+    return make_config(str(changes.get("preset", "fast")), {k: v for k, v in changes.items() if k != "preset"})
+
+
 def make_config(preset: str = "fast", changes: Mapping[str, object] | None = None) -> Config:
     """Build the settings of a preset, with changes on top; raises `UsageError`."""
     check("preset", preset)

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand
 
 from fastpong.config import PRESETS, allowed, names_by_group, nearest, number, settings
-from fastpong.envs.engine import DEFAULT_ENGINE, ENGINES
+from fastpong.envs.engine import DEFAULT_ENGINE, ENGINES, check_engine
 from fastpong.errors import UsageError
 
 SETTINGS = [f"[{group}] {', '.join(names)}" for group, names in names_by_group().items()]
@@ -154,7 +154,10 @@ Workers = Annotated[int | None, option("Env subprocesses.", default="one per cor
 Engine = Annotated[
     str,
     option(
-        f"What steps the games, to the same result: {' or '.join(ENGINES)}.", default=DEFAULT_ENGINE, metavar="NAME"
+        f"What steps the games, to the same result: {' or '.join(ENGINES)}.",
+        default=DEFAULT_ENGINE,
+        metavar="NAME",
+        callback=check_engine,
     ),
 ]
 Sticky = Annotated[float | None, setting("repeat_action_probability", "--sticky", "P", default="as trained")]

@@ -1,8 +1,14 @@
-"""``fastpong settings`` and ``fastpong presets``: what can be set, and what each preset changes."""
+"""What can be set, what each preset changes, and what the command line sets; all without loading NumPy or Numba."""
 
 import itertools
+from collections.abc import Mapping
+from pathlib import Path
 
-from fastpong.config import GROUPS, PRESETS, allowed, find_setting, names_by_group, number, settings
+from fastpong import __version__
+from fastpong.config import GROUPS, PRESETS, allowed, find_setting, names_by_group, new_config, number, settings
+from fastpong.config_sources import from_environment, parse_assignments, read_toml, to_toml
+from fastpong.errors import tell
+from fastpong.parallel.machine import launched
 
 
 def describe_settings(name: str | None) -> list[str]:
@@ -30,3 +36,21 @@ def describe_presets() -> list[str]:
         lines.append(preset)
         lines += [f"  {name} = {number(value)}" for name, value in changes.items()] or ["  the defaults"]
     return lines
+
+
+def changes_of(flags: Mapping[str, object], assignments: list[str], config_file: Path | None) -> dict[str, object]:
+    """Return the settings that the command line changes.
+
+    `flags` are settings that have an option of their own (None: not given); they go before `assignments`, ``KEY=VALUE``
+    texts, these before variables of the environment, and these before `config_file`.
+    """
+    changes = read_toml(config_file)[0] if config_file is not None else {}
+    changes |= from_environment(tell if launched()[0] == 0 else lambda text: None)
+    changes |= parse_assignments(assignments)
+    return changes | {name: value for name, value in flags.items() if value is not None}
+
+
+def print_config(changes: dict[str, object]) -> None:
+    """Print the settings that a new run would have, as its ``config.toml``."""
+    text = to_toml(new_config(changes), {"fastpong": __version__})
+    tell(*text.rstrip("\n").split("\n"), result=True)

@@ -3,16 +3,12 @@
 import contextlib
 import json
 import shlex
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from fastpong import __version__
 from fastpong.commands.evaluate import count, interval
-from fastpong.config import Config, make_config
-from fastpong.config_sources import from_environment, parse_assignments, read_toml, to_toml
+from fastpong.config import Config
 from fastpong.errors import UsageError, tell
-from fastpong.parallel.machine import launched
 from fastpong.training.evaluate import choose_best
 from fastpong.training.events import Watched
 from fastpong.training.loop import Result
@@ -20,25 +16,6 @@ from fastpong.training.progress import KINDS, Progress, make_progress
 from fastpong.training.run_folder import RunFolder
 from fastpong.training.session import Request, hold, to_go_on
 from fastpong.training.tensorboard import tensorboard
-
-
-def changes_of(flags: Mapping[str, object], assignments: list[str], config_file: Path | None) -> dict[str, object]:
-    """Return the settings that the command line changes.
-
-    `flags` are settings that have an option of their own (None: not given); they go before `assignments`, ``KEY=VALUE``
-    texts, these before variables of the environment, and these before `config_file`.
-    """
-    changes = read_toml(config_file)[0] if config_file is not None else {}
-    changes |= from_environment(tell if launched()[0] == 0 else lambda text: None)
-    changes |= parse_assignments(assignments)
-    return changes | {name: value for name, value in flags.items() if value is not None}
-
-
-def print_config(changes: dict[str, object]) -> None:
-    """Print the settings that a new run would have, as its ``config.toml``."""
-    rest = {name: value for name, value in changes.items() if name != "preset"}
-    text = to_toml(make_config(str(changes.get("preset", "fast")), rest), {"fastpong": __version__})
-    tell(*text.rstrip("\n").split("\n"), result=True)
 
 
 def run(request: Request, show: str | None, log: str | None, as_json: bool) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fastpong import files
 from fastpong.arrays import Arrays
-from fastpong.config import Config, changed, check, make_config
+from fastpong.config import Config, changed, check
 from fastpong.errors import UsageError
 from fastpong.training.facts import load_policy
 from fastpong.training.run_folder import CHANGEABLE, RunFolder
@@ -26,11 +26,6 @@ def load_weights(path: Path | None) -> tuple[Config, Arrays]:
         run = RunFolder(path)
         path = run.best if run.best.exists() else next(iter(run.checkpoints()), run.best)
     return load_policy(path)
-
-
-def new_settings(changes: Mapping[str, object]) -> Config:
-    """Return the settings of a new run, with changes to its preset; raises `UsageError`."""
-    return make_config(str(changes.get("preset", "fast")), {k: v for k, v in changes.items() if k != "preset"})
 
 
 def create_run(path: Path | None, config: Config, about: Mapping[str, object]) -> RunFolder:

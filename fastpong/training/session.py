@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
-from fastpong.config import Config, at_least
+from fastpong.config import Config, at_least, new_config
 from fastpong.envs.division import check_workers
 from fastpong.envs.engine import DEFAULT_ENGINE, check_engine
 from fastpong.errors import DivergedError, FastpongError, LostError, RanksError, UsageError, explain, tell
@@ -24,7 +24,7 @@ from fastpong.training.loop import Limits, Result, train
 from fastpong.training.progress import Progress
 from fastpong.training.remote import RayActor
 from fastpong.training.run_folder import RunFolder
-from fastpong.training.runs import create_run, new_settings, resumed_run
+from fastpong.training.runs import create_run, resumed_run
 
 T = TypeVar("T")
 
@@ -115,7 +115,7 @@ def _prepare(request: Request, comm: Communicator) -> tuple[Config, RunFolder | 
     if request.resume:
         config, folder = resumed_run(request.folder, request.changes, tell)
     else:
-        config = new_settings(request.changes)
+        config = new_config(request.changes)
     if config.num_envs < comm.size:
         raise UsageError(f"{comm.size} ranks have too little to do with {config.num_envs} envs: use fewer ranks")
     check_workers(len(env_range(config.num_envs, 0, comm.size)), request.workers, comm.local_size)

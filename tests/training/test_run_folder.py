@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from fastpong import __version__, files
-from fastpong.config import Config, changed, make_config
+from fastpong.config import Config, changed, make_config, new_config
 from fastpong.config_sources import read_toml
 from fastpong.errors import UsageError
 from fastpong.policy import make_policy
 from fastpong.training.checkpoint import CheckpointError, load, save
 from fastpong.training.facts import load_facts, read_metrics
 from fastpong.training.run_folder import CANDIDATES, CHECKPOINTS, RunFolder
-from fastpong.training.runs import create_run, load_weights, new_settings, resumed_run
+from fastpong.training.runs import create_run, load_weights, resumed_run
 from tests.support.candidates import add_candidate
 from tests.support.faults import fault, full_disk
 from tests.support.runs import SMALL, facts, line
@@ -324,7 +324,7 @@ def test_weights_come_from_a_file_or_from_the_best_of_a_run(tmp_path: Path) -> N
 
 def test_a_new_run_gets_the_first_free_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    config = new_settings({"preset": "ray", "seed": 1})
+    config = new_config({"preset": "ray", "seed": 1})
     assert config == make_config("ray", {"seed": 1})
     assert create_run(None, config, {}).path == Path("runs/ray-1")
     with ThreadPoolExecutor(8) as pool:  # several begin at once
