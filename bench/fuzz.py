@@ -15,6 +15,7 @@ a core, and 100 MB of memory. Prints the counts, the most of both, and what went
 import argparse
 import contextlib
 import functools
+import gc
 import io
 import json
 import os
@@ -99,6 +100,8 @@ class Fuzz:
         for kind, (share, attempt) in self.kinds.items():
             together = 1 if kind.startswith("checkpoints") else TOGETHER
             for first in range(0, round(inputs * share), together):
+                if first % TOGETHER == 0:
+                    gc.collect()  # Python alone does so every few thousand inputs, which may be gigabytes
                 before = forget_peak()
                 for number in range(first, min(first + together, round(inputs * share))):
                     rng = random.Random(f"{self._seed} {kind} {number}")
