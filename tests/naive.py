@@ -26,6 +26,7 @@ class Transition(NamedTuple):
     log_prob: float
     advantage: float
     value_target: float
+    weight: float
 
 
 class Coefficients(NamedTuple):
@@ -311,7 +312,7 @@ def objective(hidden: F64, w2: Any, learned: Transition, loss: Coefficients) -> 
         ratio = math.exp(float(logs[learned.action]) - learned.log_prob)
         clipped = min(max(ratio, 1 - loss.clip_low), 1 + loss.clip_high)
         total += min(ratio * learned.advantage, clipped * learned.advantage) + loss.entropy * entropy(probs)
-    return total
+    return total * learned.weight
 
 
 def loss_gradient(hidden: F64, w2: Any, learned: Transition, loss: Coefficients) -> tuple[F64, F64]:
