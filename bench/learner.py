@@ -105,7 +105,7 @@ class Dense:
 
 def slopes_of(loss: Loss, transitions: Transitions, outputs: F32) -> F32:
     """Return the gradient of the loss by the outputs, see `fastpong.kernels.losses.loss_gradient`."""
-    actions, log_probs, advantages, returns, _ = transitions
+    actions, log_probs, advantages, returns = transitions
     logits = outputs[:, :-1]
     probs = np.exp(logits - logits.max(1, keepdims=True))
     probs /= probs.sum(1, keepdims=True)
@@ -217,8 +217,7 @@ class Stages:
 def check(stages: Stages, dense: Dense, samples: Samples, transitions: Transitions, loss: Loss, hidden: int) -> None:
     """Make sure that a minibatch of these samples has the dense gradient."""
     count = len(samples.samples)
-    epochs = Epochs(samples, transitions, loss, np.arange(count), np.zeros(count, np.float32), count, hidden)
-    stages.begin(epochs.shuffled(np.arange(count)))
+    stages.begin(Epochs(samples, transitions, loss, np.arange(count), count, hidden).shuffled(np.arange(count)))
     stages.gradient()
     kernel, _, w1, w2 = (one + two for one, two in zip(*stages.gradients, strict=True))
     wanted = dense.gradient(functools.partial(slopes_of, loss, transitions))
@@ -239,16 +238,14 @@ def measure(hidden: int, envs: int, skip: int, rounds: int) -> dict[str, Any]:
     loss = Loss(config.clip_low, config.clip_high, config.entropy_coef, VALUE_COEF, 0.0)
     actions, log_probs = inputs.arrays.actions[begin:end], inputs.arrays.log_probs[begin:end]
     advantages, returns = rng.standard_normal((2, size), np.float32)
-    transitions = Transitions(actions, log_probs, advantages, returns, np.ones(size, np.float32))
+    transitions = Transitions(actions, log_probs, advantages, returns)
 
     stages, few = Stages(policy), np.sort(rng.permutation(size)[:128])
     dense = Dense(policy.net.network, images_of(inputs, begin + few))
-    part = Transitions(actions[few], log_probs[few], advantages[few], returns[few], np.ones(128, np.float32))
+    part = Transitions(actions[few], log_probs[few], advantages[few], returns[few])
     check(stages, dense, Samples(inputs, begin + few, one_thread), part, loss, hidden)
     samples = Samples(inputs, shown, one_thread)
-    epochs = Epochs(
-        samples, transitions, loss, np.arange(size), np.zeros(size, np.float32), config.minibatch_size, hidden
-    )  # fmt: skip
+    epochs = Epochs(samples, transitions, loss, np.arange(size), config.minibatch_size, hidden)
     stages.begin(epochs.shuffled(rng.permutation(size)))
 
     works: dict[str, tuple[Callable[[], Any], int]] = {

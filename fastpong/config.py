@@ -81,9 +81,6 @@ class Config:
     batch_size: int = _setting("ppo", 8192, "steps of all envs in a batch, 16 or more of each env", 1, 10**9)
     update_epochs: int = _setting("ppo", 5, "epochs over each batch", 1, 1000)
     minibatch_size: int = _setting("ppo", 1024, "samples of a minibatch, over all ranks", 1, 10**7)
-    min_sample_chance: float = _setting(
-        "ppo", 0.2, "chance with which an epoch learns from a sample whose advantage is 0; 1: from all", 0.01, 1.0
-    )
     gae_lambda: float = _setting("ppo", 0.95, "λ of the advantages (GAE)", 0.0, 1.0)
     return_lambda: float = _setting("ppo", 1.0, "λ of the returns that the value learns", 0.0, 1.0)
     clip_low: float = _setting("ppo", 0.2, "the ratio of probabilities is clipped below 1 − this", 0.0, 1.0)

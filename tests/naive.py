@@ -26,7 +26,6 @@ class Transition(NamedTuple):
     log_prob: float
     advantage: float
     value_target: float
-    weight: float
 
 
 class Coefficients(NamedTuple):
@@ -312,7 +311,7 @@ def objective(hidden: F64, w2: Any, learned: Transition, loss: Coefficients) -> 
         ratio = math.exp(float(logs[learned.action]) - learned.log_prob)
         clipped = min(max(ratio, 1 - loss.clip_low), 1 + loss.clip_high)
         total += min(ratio * learned.advantage, clipped * learned.advantage) + loss.entropy * entropy(probs)
-    return total * learned.weight
+    return total
 
 
 def loss_gradient(hidden: F64, w2: Any, learned: Transition, loss: Coefficients) -> tuple[F64, F64]:

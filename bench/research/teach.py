@@ -160,11 +160,10 @@ def learn(
     # Each logit is the value of a network that has no other output.
     logits = np.stack([samples.values(network._replace(w2=network.w2[a : a + 1])) for a in range(config.num_actions)])
     log_probs = (logits - np.logaddexp.reduce(logits))[actions, index]
-    transitions = Transitions(actions, log_probs, counts, arrays.values[begin:end], np.ones_like(counts))
+    transitions = Transitions(actions, log_probs, counts, arrays.values[begin:end])
     loss = Loss(config.clip_low, config.clip_high, 0.0, VALUE_COEF, 0.0)
     ids = np.where(counts > 0, index, -1)
-    draws = np.zeros(len(ids), np.float32)  # every epoch learns from all
-    epochs = Epochs(samples, transitions, loss, ids, draws, MINIBATCH, config.hidden_units)
+    epochs = Epochs(samples, transitions, loss, ids, MINIBATCH, config.hidden_units)
     for _ in range(EPOCHS):
         updater.run(epochs.shuffled(rng.permutation(len(ids))), rate)
     rollout.release(rollout.rows)

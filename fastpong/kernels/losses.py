@@ -59,18 +59,15 @@ def loss_gradient(
     Per sample: min(ρ A, clip(ρ, 1 − clip_low, 1 + clip_high) A) + entropy_coef · H − value_coef · ½ (R − V)²
     (Schulman et al., "Proximal policy optimization algorithms", 2017, equations 7 and 9; the two sides of the clip as
     in Yu et al., "DAPO", 2025, equation 10). The KL divergence is estimated by (ρ − 1) − log ρ (Schulman,
-    "Approximating KL divergence", 2020). A network without logits has the last term only. Each sample counts by its
-    weight, also in the statistics. Twin: naive.loss_gradient.
+    "Approximating KL divergence", 2020). A network without logits has the last term only. Twin: naive.loss_gradient.
     """
     units, actions = hidden.shape[1], w2.shape[0] - 1
     probs, logs = np.empty(actions, np.float32), np.empty(actions, np.float32)
     slopes = np.empty(actions + 1, np.float32)
     for m in range(len(sample_ids)):
         sample, unit, grad = sample_ids[m], hidden[m], grad_hidden[m]
-        weight = transitions.weights[sample]
-        scale = loss.scale * weight
         error = transitions.returns[sample] - outputs(unit, w2, probs, logs)
-        statistics[3] += weight * error * error
+        statistics[3] += error * error
         if actions:
             action, advantage = transitions.actions[sample], transitions.advantages[sample]
             log_ratio = logs[action] - transitions.log_probs[sample]
@@ -79,15 +76,15 @@ def loss_gradient(
             entropy = 0.0
             for a in range(actions):
                 entropy -= probs[a] * logs[a]
-            statistics[0] += weight * entropy
-            statistics[1] += weight * (ratio - 1.0 - log_ratio)
-            statistics[2] += weight * clipped
+            statistics[0] += entropy
+            statistics[1] += ratio - 1.0 - log_ratio
+            statistics[2] += clipped
             pull = 0.0 if clipped else ratio * advantage
             for a in range(actions):
                 taken = 1.0 if action == a else 0.0
                 pulled = pull * (taken - probs[a]) - loss.entropy_coef * probs[a] * (logs[a] + entropy)
-                slopes[a] = scale * pulled
-        slopes[actions] = scale * loss.value_coef * error
+                slopes[a] = loss.scale * pulled
+        slopes[actions] = loss.scale * loss.value_coef * error
         grad[:] = 0.0
         for a in range(actions + 1):
             slope, row, grad_row = slopes[a], w2[a], grad_w2[a]

@@ -103,7 +103,6 @@ class Transitions(NamedTuple):
     log_probs: F32  # (listed,) of the actions, when they were taken
     advantages: F32  # (listed,) standardised
     returns: F32  # (listed,) what the value should have been
-    weights: F32  # (listed,) how much it counts: 1 / the chance with which an epoch learns from it
 
 
 class Loss(NamedTuple):

@@ -15,7 +15,7 @@ from fastpong.arrays import F32, I64, Arrays, Bool
 from fastpong.config import Config
 from fastpong.kernels import returns
 from fastpong.kernels.structs import Loss, Network, Transitions
-from fastpong.learners.updater import Epochs, Samples, TwoThreads, Updater, chances_of
+from fastpong.learners.updater import Epochs, Samples, TwoThreads, Updater
 from fastpong.noise import CRITIC, stream_key
 from fastpong.parallel.comm import Communicator
 from fastpong.policy import ConvNet
@@ -69,12 +69,11 @@ class Critic:
         targets = np.zeros_like(values)
         targets[:, :-1] = self._returns(rollout, rows[:, :-1], values, gamma)
         ids = self._sample_ids((rollout.arrays.forced[rows] == 0).reshape(-1), number * span, span)
-        none, chances = np.zeros(0, np.float32), self._chances(targets - values, ids)
-        transitions = Transitions(np.zeros(0, np.uint8), none, none, targets.reshape(-1), 1.0 / chances)
+        none = np.zeros(0, np.float32)
+        transitions = Transitions(np.zeros(0, np.uint8), none, none, targets.reshape(-1))
         loss = Loss(0.0, 0.0, 0.0, 1.0, 0.0)  # only the value, with a coefficient of 1
-        permutation, draws = rng.permutation(len(ids)), rng.random(len(ids), np.float32)
-        epochs = Epochs(samples, transitions, loss, ids, draws, c.minibatch_size, c.hidden_units)
-        self._updater.run(epochs.shuffled(permutation), learning_rate)
+        epochs = Epochs(samples, transitions, loss, ids, c.minibatch_size, c.hidden_units)
+        self._updater.run(epochs.shuffled(rng.permutation(len(ids))), learning_rate)
         self.batches += 1
         goals = targets.reshape(-1)[ids[ids >= 0]].astype(np.float64)
         sums = np.array([epochs.statistics[:, 3].sum(), goals.sum(), np.square(goals).sum(), goals.size])
@@ -90,15 +89,6 @@ class Critic:
         ids[(env < self._envs.start) | (env >= self._envs.stop)] = -1
         ids[ids >= 0] = np.where(learnable[ids[ids >= 0]], ids[ids >= 0], -1)
         return ids
-
-    def _chances(self, errors: F32, ids: I64) -> F32:
-        """Return the chance of each listed sample, from its error; `ids` are those that are learned from."""
-        errors = errors.reshape(-1)
-        own = errors[ids[ids >= 0]]
-        sums = np.array([np.square(own, dtype=np.float64).sum(), own.size])
-        self._comm.allreduce(sums)
-        deviation = np.sqrt(sums[0] / max(1.0, sums[1])) + 1e-8
-        return chances_of((errors / deviation).astype(np.float32), self.config.min_sample_chance)
 
     def _returns(self, rollout: Rollout, rows: I64, values: F32, gamma: float) -> F32:
         """Return λ-returns float32 (number, span, envs) of stretches of rows (number, span)."""

@@ -10,7 +10,7 @@ from fastpong.kernels import returns, update
 from fastpong.kernels.structs import Loss, Transitions
 from fastpong.learners.critic import Critic
 from fastpong.learners.schedule import Schedule
-from fastpong.learners.updater import Epochs, Samples, TwoThreads, Updater, chances_of
+from fastpong.learners.updater import Epochs, Samples, TwoThreads, Updater
 from fastpong.noise import SHUFFLE, stream_key
 from fastpong.parallel.comm import Communicator
 from fastpong.policy import ConvPolicy
@@ -113,19 +113,17 @@ class PPO:
         """Run `update_epochs` epochs over a batch, with permutations that are the same on all ranks."""
         c, arrays, schedule = self.config, rollout.arrays, self.schedule
         rows = slice(begin, begin + len(batch.learnable))
-        advantages = batch.advantages.reshape(-1)
         transitions = Transitions(
-            arrays.actions[rows].reshape(-1), arrays.log_probs[rows].reshape(-1), advantages, batch.returns.reshape(-1),
-            1.0 / chances_of(advantages, c.min_sample_chance),
+            arrays.actions[rows].reshape(-1), arrays.log_probs[rows].reshape(-1), batch.advantages.reshape(-1),
+            batch.returns.reshape(-1),
         )  # fmt: skip
         loss = Loss(c.clip_low, c.clip_high, schedule.entropy_coef(steps), VALUE_COEF, 0.0)
+        epochs = Epochs(
+            batch.samples, transitions, loss, self._sample_ids(batch.learnable), c.minibatch_size, c.hidden_units
+        )  # fmt: skip
         # Keyed by the number of updates, so that a resumed run draws the same minibatches.
         rng = np.random.default_rng([stream_key(c.seed, SHUFFLE), self.updates])
         size, rate = batch.learnable.shape[0] * c.num_envs, schedule.learning_rate(steps)
-        epochs = Epochs(
-            batch.samples, transitions, loss, self._sample_ids(batch.learnable), rng.random(size, np.float32),
-            c.minibatch_size, c.hidden_units,
-        )  # fmt: skip
         for _ in range(c.update_epochs):
             self._updater.run(epochs.shuffled(rng.permutation(size)), rate)
         return epochs

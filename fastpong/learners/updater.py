@@ -25,21 +25,6 @@ _PART = 4096
 all of them have to stay in a core's cache."""
 
 
-_CERTAIN = np.float32(1.5)
-"""The error, in standard deviations, from which on a sample is learned from in every epoch."""
-
-
-def chances_of(errors: F32, least: float) -> F32:
-    """Return with which chance an epoch learns from each sample: in proportion to its error, but `least` or more.
-
-    `errors` float32 (any,) are advantages, or what a value is off, in standard deviations. Most are near 0, so that
-    their gradient is, and an epoch over fewer samples takes less time. Each counts by 1 / its chance, so the expected
-    gradient is that of all samples (importance sampling, as in Katharopoulos and Fleuret, "Not all samples are created
-    equal", 2018).
-    """
-    return np.clip(np.abs(errors) / _CERTAIN, np.float32(least), np.float32(1.0))
-
-
 class TwoThreads:
     """Runs the two halves of some work, at the same time if this rank has a second core.
 
@@ -133,19 +118,14 @@ class Epochs:
     −1 if it is another rank's or nothing is learned from it. A minibatch has `minibatch_size` of these, of all ranks;
     there are `count` in an epoch. `statistics` float64 (2, 4) are sums over all epochs, see
     `fastpong.kernels.losses.loss_gradient`.
-
-    A listed sample is in an epoch with the chance 1 / its weight. `draws` float32 (size,), from 0 to 1, say in which:
-    with a chance of 0.4 in every other or third epoch, of 1 in all of them (systematic sampling, which adds less noise
-    than a draw for each epoch would).
     """
 
     def __init__(
-        self, samples: Samples, transitions: Transitions, loss: Loss, sample_ids: I64, draws: F32, minibatch_size: int,
+        self, samples: Samples, transitions: Transitions, loss: Loss, sample_ids: I64, minibatch_size: int,
         hidden_units: int,
     ):  # fmt: skip
         self._samples, self._transitions, self._loss = samples, transitions, loss
         self._sample_ids, self._minibatch_size = sample_ids, minibatch_size
-        self._epochs, self._draws, self._chances = 0, draws, np.float32(1.0) / transitions.weights[sample_ids]
         self.count = -(-len(sample_ids) // minibatch_size)
         self.statistics: F64 = np.zeros((2, 4))
         listed = len(samples.samples)
@@ -156,9 +136,7 @@ class Epochs:
 
     def shuffled(self, permutation: I64) -> Epoch:
         """Return the epoch that cuts this permutation, int64 (size,), into minibatches; it reuses all buffers."""
-        turn = (self._draws + self._epochs * self._chances) % np.float32(1.0)
-        ids, size = np.where(turn < self._chances, self._sample_ids, -1)[permutation], len(permutation)
-        self._epochs += 1
+        ids, size = self._sample_ids[permutation], len(permutation)
         starts = np.arange(0, size, self._minibatch_size)
         mine = np.flatnonzero(ids >= 0)
         offsets, ids = np.searchsorted(mine, [*starts, size]), ids[mine]

@@ -28,7 +28,7 @@ SAMPLES = np.array([12, 5, 1, 8, 9, 0, 13, 10])
 """What is listed."""
 SHIFTS = np.array([0, 0.05, -0.26, 0.5, -0.5, 0.5, -0.5, 0.1])
 """Of the logarithm of the probability when each action was taken: half of them are beyond the clip on either side."""
-CLIPPED = (4, 5)  # up with a ratio of 1.6, and down with one of 0.6
+CLIPPED = 2  # up with a ratio of 1.6, and down with one of 0.6
 PPO = naive.Coefficients(0.2, 0.4, 0.03, 0.5)
 VALUE = naive.Coefficients(0.0, 0.0, 0.0, 1.0)
 CRITIC = [6, 0, 3, 2, 5]
@@ -50,20 +50,16 @@ class Learning:
         self.samples = [self.rollout.sample(s) for s in SAMPLES.tolist()]
         self.results = [self.rollout.outputs(s) for s in SAMPLES.tolist()]
         none = np.zeros(0, np.float32)
-        weights = np.random.default_rng(6).uniform(0.5, 1.5, 8).astype(np.float32)
-        self.transitions = Transitions(np.zeros(0, np.uint8), none, none, targets, weights)
-        self.learned = [
-            naive.Transition(0, 0.0, 0.0, float(target), float(weight))
-            for target, weight in zip(targets, weights, strict=True)
-        ]
+        self.transitions = Transitions(np.zeros(0, np.uint8), none, none, targets)
+        self.learned = [naive.Transition(0, 0.0, 0.0, float(target)) for target in targets]
         if not critic:
             taken = self.rollout.inputs.arrays.actions[SAMPLES]
             log_probs = np.array([logs[a] for (_, logs, _), a in zip(self.results, taken, strict=True)]) + SHIFTS
             advantages = np.array([1, -1, 1, 1, 1, -1, -1, 0], np.float32)
-            self.transitions = Transitions(taken, log_probs.astype(np.float32), advantages, targets, weights)
+            self.transitions = Transitions(taken, log_probs.astype(np.float32), advantages, targets)
             self.learned = [
-                naive.Transition(int(action), *map(float, numbers))
-                for action, *numbers in zip(*self.transitions, strict=True)
+                naive.Transition(int(a), float(p), float(advantage), float(target))
+                for a, p, advantage, target in zip(*self.transitions, strict=True)
             ]
         self.gradient, self.touched, self.statistics = self.gradient_of(self.chosen)
 
@@ -141,15 +137,13 @@ def test_touched_positions(learning: Learning) -> None:
 
 def test_statistics(policy: Learning, critic: Learning) -> None:
     entropy, divergence, clipped, error = policy.statistics
-    weights, ratios = policy.transitions.weights.astype(float), np.exp(-SHIFTS)
-    entropies = [naive.entropy(probs) for probs, _, _ in policy.results]
-    assert entropy == pytest.approx(weights @ entropies, rel=1e-4)
-    assert divergence == pytest.approx(weights @ (ratios - 1 - np.log(ratios)), rel=1e-3)
-    assert clipped == pytest.approx(weights[list(CLIPPED)].sum())
+    assert entropy == pytest.approx(sum(naive.entropy(probs) for probs, _, _ in policy.results), rel=1e-4)
+    ratios = np.exp(-SHIFTS)
+    assert divergence == pytest.approx((ratios - 1 - np.log(ratios)).sum(), rel=1e-3)
+    assert clipped == CLIPPED
     for learning, squares in (policy, error), (critic, critic.statistics[3]):
-        learned = [(learning.learned[i], learning.results[i][2]) for i in learning.chosen]
-        wanted = sum(one.weight * (one.value_target - value) ** 2 for one, value in learned)
-        assert squares == pytest.approx(wanted, rel=1e-3)
+        errors = [learning.learned[i].value_target - learning.results[i][2] for i in learning.chosen]
+        assert squares == pytest.approx(np.square(errors).sum(), rel=1e-3)
     assert not critic.statistics[:3].any()
 
 

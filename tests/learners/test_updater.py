@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastpong.arrays import F32, I64, U8
+from fastpong.arrays import I64, U8
 from fastpong.config import make_config
 from fastpong.kernels.compile.barrier import BOTH, arrive
 from fastpong.kernels.conv import SIDE_INPUTS
 from fastpong.kernels.structs import Loss, Transitions
-from fastpong.learners.updater import Epochs, Samples, Updater, chances_of
+from fastpong.learners.updater import Epochs, Samples, Updater
 from fastpong.parallel.comm import Serial
 from fastpong.policy import ConvNet, make_policy
 from fastpong.rollout.buffer import Rollout
@@ -34,15 +34,12 @@ def network() -> ConvNet:
     return ConvNet(CONFIG, 1, np.random.default_rng(0))
 
 
-def regression(rollout: Rollout, samples: Samples, ids: I64, minibatch_size: int, chances: F32 | None = None) -> Epochs:
-    """Epochs that only learn what the value should be, for each of the listed samples, with these chances or 1."""
+def regression(rollout: Rollout, samples: Samples, ids: I64, minibatch_size: int) -> Epochs:
+    """Epochs that only learn what the value should be, for each of the listed samples."""
     goals = np.random.default_rng(1).standard_normal(len(samples.samples)).astype(np.float32)
     none = np.zeros(0, np.float32)
-    if chances is None:
-        chances = np.ones_like(goals)
-    transitions = Transitions(np.zeros(0, np.uint8), none, none, goals, 1.0 / chances)
-    loss, draws = Loss(0.0, 0.0, 0.0, 1.0, 0.0), np.random.default_rng(2).random(len(ids), np.float32)
-    return Epochs(samples, transitions, loss, ids, draws, minibatch_size, CONFIG.hidden_units)
+    transitions = Transitions(np.zeros(0, np.uint8), none, none, goals)
+    return Epochs(samples, transitions, Loss(0.0, 0.0, 0.0, 1.0, 0.0), ids, minibatch_size, CONFIG.hidden_units)
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -138,27 +135,6 @@ def test_minibatches_cut_a_permutation(minibatch_size: int, rollout: Rollout) ->
             slots[mine] = b * 2**32 + np.arange(len(mine))
         assert epoch.slots.tolist() == slots.tolist()
         assert len(epoch.grad_hidden) >= max(np.diff(epoch.offsets))
-
-
-def test_the_chance_of_a_sample_is_in_proportion_to_its_error() -> None:
-    errors = np.array([0.0, 0.1, -0.6, 1.2, -1.5, 9.0], np.float32)
-    np.testing.assert_allclose(chances_of(errors, 0.2), [0.2, 0.2, 0.4, 0.8, 1.0, 1.0], rtol=1e-6)
-    np.testing.assert_array_equal(chances_of(errors, 1.0), 1.0)
-
-
-def test_a_sample_is_in_its_share_of_the_epochs(rollout: Rollout) -> None:
-    """As often as its chance says, rounded up or down, whoever of the others is."""
-    rng = np.random.default_rng(4)
-    chances, ids = rng.choice([0.2, 0.34, 0.5, 0.77, 1.0], 74).astype(np.float32), rng.permutation(74)
-    batch = regression(rollout, Samples(rollout.inputs, np.arange(6, 80), threads_of(1)), ids, 20, chances)
-    counts, sizes = np.zeros(74), []
-    for _ in range(10):
-        epoch = batch.shuffled(rng.permutation(74))
-        assert len(set(epoch.sample_ids.tolist())) == len(epoch.sample_ids)
-        assert epoch.scales.tolist() == [1 / 20] * 3 + [1 / 14]  # whoever is in it
-        counts[epoch.sample_ids] += 1
-        sizes.append(len(epoch.sample_ids))
-    assert (np.abs(counts - 10 * chances) < 1 + 1e-4).all() and len(set(sizes)) > 1
 
 
 def trained(rollout: Rollout, threads: int, ema_decay: float | None, epochs: int) -> tuple[ConvNet, Updater, list[Any]]:
