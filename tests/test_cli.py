@@ -118,6 +118,9 @@ def test_evaluation_prints_the_contracts_numbers(tmp_path: Path) -> None:
 def test_what_steps_the_games_can_be_chosen(engine: str, tmp_path: Path) -> None:
     for command in (["eval", "--games", "1"], ["play", "--terminal", "--steps", "9"]):
         assert fastpong(*command, "--engine", engine, cwd=tmp_path).returncode == 0
+
+
+def test_an_unknown_engine_is_told(tmp_path: Path) -> None:
     for command in (["eval"], ["play", "--terminal"], ["bench"]):
         done = fastpong(*command, "--engine", "stella", cwd=tmp_path)
         assert done.returncode == 2 and "not 'stella'" in one_line(done.stderr)
