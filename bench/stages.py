@@ -3,8 +3,8 @@
     python -m bench.stages [--envs 64 256] [--rounds 5] [--steps 65536]
 
 Trains with preset `fast`, early and in the late phase, and prints a Markdown table, medians of rounds: what the parent
-spends in each stage by the clock, and how long its thread ran on a core meanwhile; then what the second learner thread,
-all other threads and the env subprocesses ran; and all of it. What the stages leave of the clock is outside all of
+spends in each stage by the clock, and how long its thread ran on a core meanwhile; then how long its other threads (the
+learner's second one) and the env subprocesses ran; and all of it. What the stages leave of the clock is outside all of
 them: new rows, counting, the loop itself. Each round takes both kinds of measurement, one after the other.
 """
 

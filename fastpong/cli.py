@@ -104,13 +104,10 @@ def train(
         "preset": preset, "num_envs": envs, "seed": seed, "repeat_action_probability": sticky,
         "batch_games": batch_games, "window_seconds": window_seconds, "target_score": target,
     }  # fmt: skip
-    changes = changes_of(flags, set_ or [], config_file)
+    changes = changes_of(flags, set_ or [], config_file, resume)
     if show_config:
         print_config(changes)
         return
-    if not resume:
-        config.new_config(changes)  # what is wrong is told before anything is loaded
-
     from fastpong.commands.train import run as run_training
     from fastpong.parallel.ray import Placing
     from fastpong.training.loop import Limits
@@ -124,8 +121,7 @@ def train(
         changes, run, resume, workers, engine, mpi, placing if wanted else None, Limits(steps, minutes, STARTED),
         " ".join(sys.argv[1:]),
     )  # fmt: skip
-    code = run_training(request, progress, log, as_json)
-    if code:
+    if code := run_training(request, progress, log, as_json):
         raise typer.Exit(code)
 
 

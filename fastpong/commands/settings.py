@@ -38,8 +38,12 @@ def describe_presets() -> list[str]:
     return lines
 
 
-def changes_of(flags: Mapping[str, object], assignments: list[str], config_file: Path | None) -> dict[str, object]:
-    """Return the settings that the command line changes.
+def changes_of(
+    flags: Mapping[str, object], assignments: list[str], config_file: Path | None, resume: bool
+) -> dict[str, object]:
+    """Return the settings that the command line changes; raises `UsageError` if a new run cannot have them.
+
+    Before the run of `resume` is read, nobody knows what it allows.
 
     `flags` are settings that have an option of their own (None: not given); they go before `assignments`, ``KEY=VALUE``
     texts, these before variables of the environment, and these before `config_file`.
@@ -47,7 +51,10 @@ def changes_of(flags: Mapping[str, object], assignments: list[str], config_file:
     changes = read_toml(config_file)[0] if config_file is not None else {}
     changes |= from_environment(tell if launched()[0] == 0 else lambda text: None)
     changes |= parse_assignments(assignments)
-    return changes | {name: value for name, value in flags.items() if value is not None}
+    changes |= {name: value for name, value in flags.items() if value is not None}
+    if not resume:
+        new_config(changes)
+    return changes
 
 
 def print_config(changes: dict[str, object]) -> None:

@@ -55,7 +55,7 @@ FAULTS: dict[str, Callable[[RunFolder], None]] = {
     "the log is cut": lambda run: cut(run.metrics),
     "the log has nonsense": lambda run: append(run.metrics, b'\xff{"steps": NaN}\n'),
     "the log is deleted": lambda run: run.metrics.unlink(),
-    "an unfinished file is left": lambda run: newest(run).with_suffix(".npz.tmp").touch(),
+    "an unfinished file is left": lambda run: newest(run).with_name(f".{newest(run).name}.999999999.tmp").touch(),
 }
 
 
