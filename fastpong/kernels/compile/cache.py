@@ -20,10 +20,12 @@ def remove_old_folders() -> None:
     mine = [Path(cache_folder(package)) for package in SOURCES]
     if "NUMBA_CACHE_DIR" in os.environ or not mine[0].parent.is_dir():
         return
+    old = time.time() - 86400 * KEPT_DAYS
     for other in [folder for package in SOURCES for folder in mine[0].parent.glob(f"{package}-*")]:
         with contextlib.suppress(OSError):  # another process may do the same
-            used = [other.stat().st_mtime, *(file.stat().st_atime for file in other.rglob("*") if file.is_file())]
-            if other not in mine and max(used) < time.time() - 86400 * KEPT_DAYS:
+            if other in mine or other.stat().st_mtime > old:
+                continue  # few folders are so old that each file has to be looked at
+            if max((file.stat().st_atime for file in other.rglob("*") if file.is_file()), default=0.0) < old:
                 shutil.rmtree(other)
 
 
