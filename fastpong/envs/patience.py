@@ -9,8 +9,8 @@ of it.
 
 To be slow is no hang: on a busy or suspended machine it gets little time, or the parent gets none either."""
 
-ENDING_SECONDS = 1
-"""How long a process that is slow is waited for once a signal has asked the run to end."""
+ENDING_IDLE_SECONDS, ENDING_SECONDS = 1, 5
+"""Once a signal has asked the run to end: the first of these, and how long a process that works is waited for."""
 
 
 class Patience:
@@ -26,4 +26,5 @@ class Patience:
         now = processor_time(self._process)
         self._stood, self._before = (self._stood + 1 if now == self._before else 0), now
         self._ending += interrupted()
-        return self._stood >= self._idle or now - self._began > self._most or self._ending >= ENDING_SECONDS
+        idle = ENDING_IDLE_SECONDS if self._ending else self._idle
+        return self._stood >= idle or now - self._began > self._most or self._ending >= ENDING_SECONDS

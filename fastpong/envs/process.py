@@ -153,9 +153,9 @@ class _Server:
             os.close(parcel.file)
         patience = Patience(server, _LOAD_SECONDS, _LOAD_IDLE)
         while not status.poll(1.0):
+            if interrupted():
+                raise KeyboardInterrupt
             if patience.is_over():
-                if interrupted():
-                    raise KeyboardInterrupt
                 self._end()
                 raise EOFError("the fork server hangs")
         return number(status), status
