@@ -1,6 +1,5 @@
 import contextlib
 import importlib.util
-from argparse import Namespace
 from pathlib import Path
 
 from bench import learner
@@ -62,5 +61,5 @@ def test_an_arm_of_another_checkout_runs_its_code(tmp_path: Path) -> None:
     """Whatever is installed, and wherever the command is given."""
     (tmp_path / "checkout/fastpong").mkdir(parents=True)
     (tmp_path / "checkout/fastpong/__main__.py").write_text('import sys; print("the other one:", sys.argv[1])')
-    arm = Arm(Namespace(name="rate", late=True, out=Path("runs"), set=[], source=tmp_path / "checkout"))
+    arm = Arm("rate", source=str(tmp_path / "checkout"))
     assert output_of(arm.fastpong("--version")) == "the other one: --version\n"
