@@ -89,7 +89,7 @@ class Experiment:
             if not path.exists() or str(seed) not in json.loads(path.read_text())["seeds"]:
                 done = self._train(arm, seed)
                 commit = output_of(["git", "-C", arm.source, "describe", "--always", "--dirty"]).strip()
-                new = {"settings": arm.set, "late": arm.late, "commit": commit, "seeds": {}}
+                new: dict[str, Any] = {"settings": arm.set, "late": arm.late, "commit": commit, "seeds": {}}
                 with self._lock:
                     facts = json.loads(path.read_text()) if path.exists() else new
                     facts["seeds"][str(seed)] = done
