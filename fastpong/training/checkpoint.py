@@ -9,6 +9,7 @@ import errno
 import io
 import json
 import math
+import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,6 +27,26 @@ FORMAT = 3
 _MAX_FILE = 1 << 30
 _MAX_UNPACKED = 1 << 25  # bytes of all members, if one is compressed, as those of the shipped agent are
 _KINDS = "biufU"  # numbers and text, no objects
+
+_SAVED = re.compile(r"step_(\d{12})\.npz")
+"""Names of checkpoints, candidates and weights of the history, with their steps."""
+
+
+def file_name(steps: int) -> str:
+    """Return the name of what is saved after so many steps."""
+    return f"step_{steps:012d}.npz"
+
+
+def steps_of(path: Path) -> int:
+    """Return the steps in such a name."""
+    match = _SAVED.fullmatch(path.name)
+    assert match
+    return int(match[1])
+
+
+def saved_in(folder: Path) -> list[Path]:
+    """Return the files of such names in a folder, in the order of their steps."""
+    return sorted(path for path in folder.glob("step_*.npz") if _SAVED.fullmatch(path.name))
 
 
 class CheckpointError(FastpongError):

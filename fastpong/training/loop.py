@@ -105,6 +105,7 @@ def train(
             learned = trainer.learn_if_due()
             if learned:
                 progress.learned(trainer.stats.steps, trainer.learner.statistics)
+                log.keep_history()
             full = trainer.stats.steps >= most
             log_due = (learned and trainer.learner.log_each_batch) or log.is_due(config.log_interval)
             if full or log_due:
@@ -176,8 +177,16 @@ class _Log:
         self._trainer.check(arrays)
 
     def begin(self) -> None:
-        """Count speed from here on."""
+        """Count speed from here on; the history of a new run begins."""
         self._steps, self._time = self._trainer.stats.steps, time.perf_counter()
+        if not self._steps:
+            self.keep_history()
+
+    def keep_history(self) -> None:
+        """Offer the weights to the history, as soon as they have changed: before a checkpoint, which comes after it."""
+        if self._is_root:
+            facts = Facts(self._config, self._trainer.stats.steps, engine=self._trainer.sampler.engine)
+            self._run.history.add(self._trainer.policy.weights.arrays, facts)
 
     def due_at(self, interval: int) -> int:
         """Return the first multiple of this number of steps after the last line."""
@@ -275,9 +284,7 @@ def _division(envs: int, comm: Communicator, workers: int | None, cluster: Clust
         return f"{envs} envs, {cluster.count} Ray actors"
     workers = check_workers(len(env_range(envs, comm.rank, comm.size)), workers, comm.local_size)
     subprocesses = "one subprocess" if workers == 1 else f"{workers} subprocesses"
-    return f"{envs} envs, " + (
-        f"{subprocesses} in all" if comm.size == 1 else f"{comm.size} ranks, {subprocesses} each"
-    )
+    return f"{envs} envs, " + (f"{comm.size} ranks, {subprocesses} each" if comm.size > 1 else f"{subprocesses} in all")
 
 
 def _why_stop(target: bool, steps: bool, *flags: tuple[bool, bool, bool, str | None]) -> Reason | None:
@@ -285,14 +292,9 @@ def _why_stop(target: bool, steps: bool, *flags: tuple[bool, bool, bool, str | N
 
     `flags` are those of each rank: time is up, the callback says so, interrupted, reason of its losses.
     """
-    if target:
-        return "target"
-    if steps:
-        return "steps"
-    if flags and flags[0][0]:  # rank 0 has the clock
-        return "minutes"
-    if any(losses for *_, losses in flags):
-        return "losses"
-    if any(stop for _, stop, _, _ in flags):
-        return "callback"
-    return "interrupted" if any(interrupted for _, _, interrupted, _ in flags) else None
+    times, callbacks, interruptions, losses = zip(*flags, strict=True) if flags else [[False]] * 4
+    reasons: dict[Reason, object] = {
+        "target": target, "steps": steps, "minutes": times[0], "losses": any(losses),  # rank 0 has the clock
+        "callback": any(callbacks), "interrupted": any(interruptions),
+    }  # fmt: skip
+    return next((reason for reason, holds in reasons.items() if holds), None)

@@ -1,7 +1,8 @@
 """A run's folder: its files, who may write them, and what of them is kept.
 
 It holds ``config.toml`` (all settings and the versions they ran with), ``metrics.jsonl``, ``checkpoints/``,
-``candidates/`` (weights that may turn out to be the best) and ``best.npz``. A name that is not ours is not touched.
+``candidates/`` (weights that may turn out to be the best), ``history/`` (weights from the way) and ``best.npz``. A name
+that is not ours is not touched.
 """
 
 import contextlib
@@ -17,8 +18,19 @@ from fastpong.arrays import Arrays
 from fastpong.config import Config, make_config, settings
 from fastpong.config_sources import read_toml, to_toml
 from fastpong.errors import UsageError
-from fastpong.training.checkpoint import CheckpointError, DamagedError, DiskFullError, NoCheckpointError, load, save
+from fastpong.training.checkpoint import (
+    CheckpointError,
+    DamagedError,
+    DiskFullError,
+    NoCheckpointError,
+    file_name,
+    load,
+    save,
+    saved_in,
+    steps_of,
+)
 from fastpong.training.facts import Facts, load_facts, parse_metrics
+from fastpong.training.history import History
 from fastpong.training.owner import Owner
 
 CHANGEABLE = ("target_score", "log_interval", "checkpoint_interval", "eval_games")
@@ -26,9 +38,6 @@ CHANGEABLE = ("target_score", "log_interval", "checkpoint_interval", "eval_games
 
 _LEFT = re.compile(r"\.(config\.toml|metrics(\.bad)?\.jsonl|best\.npz|step_\d+\.npz)\.\d+\.tmp")
 """Names of our own files that a killed process left half written, see `fastpong.files.write`."""
-
-_SAVED = re.compile(r"step_(\d{12})\.npz")
-"""Names of checkpoints and candidates, with their steps."""
 
 CANDIDATES, CHECKPOINTS = 3, 2
 """Weights kept of a run, beside those of its end; and checkpoints kept."""
@@ -43,7 +52,7 @@ class Newest(NamedTuple):
 
 
 class RunFolder:
-    """The files of one run, in the folder `path`, which `create` makes."""
+    """The files of one run, in the folder `path`, which `create` makes; those of its way are in `history`."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -53,6 +62,7 @@ class RunFolder:
         self._owner = Owner(path)
         self._checkpoints = path / "checkpoints"
         self._candidates = path / "candidates"
+        self.history = History(path / "history", self._owner)
         self._good: list[int] = []  # steps of the checkpoints that this process has read or written, newest first
 
     def exists(self) -> bool:
@@ -89,7 +99,7 @@ class RunFolder:
         `UsageError` if part of it is somewhere else.
         """
         with self._owner.hold(note):
-            for folder in (self.path, self._checkpoints, self._candidates):
+            for folder in (self.path, self._checkpoints, self._candidates, self.path / "history"):
                 if folder != self.path and folder.is_symlink():
                     raise UsageError(f"{folder} is a link: a run writes into folders of its own only, so remove it")
                 for left in folder.iterdir() if folder.is_dir() else ():
@@ -107,11 +117,11 @@ class RunFolder:
 
     def checkpoints(self) -> list[Path]:
         """Checkpoints, newest first."""
-        return _saved(self._checkpoints)[::-1]
+        return saved_in(self._checkpoints)[::-1]
 
     def candidates(self) -> list[Path]:
         """Weights that may be the best of the run, in the order of their steps."""
-        return _saved(self._candidates)
+        return saved_in(self._candidates)
 
     def newest(self, check: Callable[[Arrays, Facts], None] = lambda arrays, facts: None) -> Newest:
         """Load the newest good checkpoint.
@@ -132,7 +142,7 @@ class RunFolder:
     def go_on_from(self, newest: Newest) -> None:
         """Write what this checkpoint's session was killed before; damaged newer ones get another name.
 
-        That keeps them, but they count no more. Raises `CheckpointError`.
+        That keeps them, but they count no more. Later weights of the history go. Raises `CheckpointError`.
         """
         self._owner.check()
         for path, error in newest.complaints.items():
@@ -141,15 +151,16 @@ class RunFolder:
         steps, facts = newest.facts.steps, newest.facts
         self._good = [steps]
         for older in self.checkpoints():
-            if _steps(older) < steps and len(self._good) < CHECKPOINTS:
+            if steps_of(older) < steps and len(self._good) < CHECKPOINTS:
                 with contextlib.suppress(CheckpointError):
                     load(older)
-                    self._good.append(_steps(older))
+                    self._good.append(steps_of(older))
         self._delete_older()
+        self.history.drop_after(steps)
         weights = {name: array for name, array in newest.arrays.items() if name.startswith("policy.")}
         if not self.best.exists() or (facts.best_steps == steps and not self._is_best_since(steps)):
             self.save_best(weights, facts)
-        if self._candidates / _name(steps) not in self.candidates():
+        if self._candidates / file_name(steps) not in self.candidates():
             self.add_candidate(weights, facts)
         self._drop_candidates()
 
@@ -162,11 +173,11 @@ class RunFolder:
     def save_checkpoint(self, arrays: Arrays, facts: Facts) -> Path:
         """Save a checkpoint, and delete what is older than the `CHECKPOINTS` newest that are known to be good.
 
-        On a full disk older ones, and then candidates, are deleted before, if that makes room for it. Raises
-        `CheckpointError`.
+        On a full disk older ones, then the history, and then candidates are deleted before, if that makes room for it.
+        Raises `CheckpointError`.
         """
         self._owner.check()
-        path, spare = self._checkpoints / _name(facts.steps), None
+        path, spare = self._checkpoints / file_name(facts.steps), None
         while True:
             try:
                 save(path, arrays, facts.about())
@@ -183,13 +194,13 @@ class RunFolder:
     def _delete_older(self) -> None:
         if len(self._good) == CHECKPOINTS:
             for path in self.checkpoints():
-                if _steps(path) < self._good[-1]:
+                if steps_of(path) < self._good[-1]:
                     files.delete(path)
 
     def _spare(self, size: int) -> list[Path]:
         """Return what could make room for a file of so many bytes, what matters least first; nothing if it cannot."""
-        spare = [path for path in reversed(self.checkpoints()) if self._good and _steps(path) < self._good[0]]
-        spare += self._worst_first(self.candidates())
+        spare = [path for path in reversed(self.checkpoints()) if self._good and steps_of(path) < self._good[0]]
+        spare += [*self.history.paths(), *self._worst_first(self.candidates())]
         free = files.room(self.path)
         free = free if free < size else 0  # it is a quota that is used up, and nobody tells how large it is
         return spare if free + sum(path.stat().st_size for path in spare) >= size else []
@@ -207,7 +218,7 @@ class RunFolder:
         self._owner.check()
         with contextlib.suppress(OSError):  # then saving fails, too
             files.make_folder(self._candidates)
-        save(self._candidates / _name(facts.steps), arrays, replace(facts, line=None).about())
+        save(self._candidates / file_name(facts.steps), arrays, replace(facts, line=None).about())
         self._drop_candidates()
 
     def _drop_candidates(self) -> None:
@@ -265,18 +276,3 @@ class RunFolder:
             files.append(self.metrics, f"{json.dumps(line)}\n".encode())
         except OSError as error:
             raise CheckpointError(f"cannot write {self.metrics}: {error.strerror}") from None
-
-
-def _name(steps: int) -> str:
-    return f"step_{steps:012d}.npz"
-
-
-def _steps(path: Path) -> int:
-    match = _SAVED.fullmatch(path.name)
-    assert match
-    return int(match[1])
-
-
-def _saved(folder: Path) -> list[Path]:
-    """Return the checkpoints or candidates in a folder, in the order of their steps."""
-    return sorted(path for path in folder.glob("step_*.npz") if _SAVED.fullmatch(path.name))

@@ -23,12 +23,11 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
 
 @fault("kill -9 between two files", times=3)
 def test_a_kill_after_any_file_changes_nothing(whole: tuple[Path, list[str]], tmp_path: Path) -> None:
-    """After each file that the second checkpoint puts in its place or deletes."""
+    """After the first weights of the history, and after each file that the second checkpoint puts in its place."""
     folder, names = whole
     placed = [at for at, name in enumerate(names, 1) if name == "replace"]
-    second = placed[len(placed) // 2 - 1 : len(placed) // 2 + 3]
-    assert len(placed) >= 8 and len(second) == 4
-    for at in second:
+    assert len(placed) == 9  # settings, history, a checkpoint with best.npz and candidate, two with a candidate each
+    for at in (placed[1], *placed[4:7]):
         with disk(at + 1, None), pytest.raises(Crash):
             run(tmp_path / f"{at}", CONFIG, STEPS)
         assert differences(folder, tmp_path / f"{at}"), "it was killed"

@@ -9,6 +9,7 @@ import pytest
 from fastpong.config_sources import read_toml
 from fastpong.errors import DivergedError
 from fastpong.parallel.machine import versions
+from fastpong.training import history
 from fastpong.training.checkpoint import CheckpointError, load, save
 from fastpong.training.facts import read_metrics
 from fastpong.training.loop import Limits, train
@@ -21,7 +22,10 @@ from tests.support.trainings import run, small
 
 
 @pytest.mark.parametrize(("name", "steps"), [("fast", 4000), ("late", 4000), ("karpathy", 8000)])
-def test_an_interrupted_run_goes_on_bit_for_bit(name: str, steps: int, tmp_path: Path) -> None:
+def test_an_interrupted_run_goes_on_bit_for_bit(
+    name: str, steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "BEGINS", (0, steps // 4, steps * 5 // 9 - 200))  # the last one: just before the break
     every = 3 * steps // 8
     config = small(name, log_interval=500, checkpoint_interval=every)
     run(tmp_path / "whole", config, steps)
@@ -37,6 +41,14 @@ def test_an_interrupted_run_goes_on_bit_for_bit(name: str, steps: int, tmp_path:
     np.testing.assert_array_equal(np.delete(whole["stats.counts"], [3, 4]), np.delete(parts["stats.counts"], [3, 4]))
     assert facts.score == facts_of_parts.score
     assert whole["learner.schedule_late_since"] >= 0 if name == "late" else True
+    kept, again = (
+        {path.name: path for path in RunFolder(tmp_path / part).history.paths()} for part in ("whole", "parts")
+    )
+    assert kept.keys() == again.keys() and len(kept) >= 2
+    for key, path in kept.items():
+        assert load_weights(path)[0] == config
+        for array, other in zip(load(path)[0].values(), load(again[key])[0].values(), strict=True):
+            np.testing.assert_array_equal(array, other, err_msg=key)
     # Checkpoints at 3/8 (deleted since) and 6/8 of the steps, and at the end; the weights of each are a candidate.
     folder = RunFolder(tmp_path / "whole")
     saved = [int(path.stem.removeprefix("step_")) for path in folder.candidates()]

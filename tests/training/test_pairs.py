@@ -52,6 +52,7 @@ FAULTS: dict[str, Callable[[RunFolder], None]] = {
     "best.npz is cut": lambda run: cut(run.best),
     "best.npz is deleted": lambda run: run.best.unlink(),
     "a candidate is cut": lambda run: cut(run.candidates()[-1]),
+    "weights of the history are cut": lambda run: cut(run.history.paths()[-1]),
     "the log is cut": lambda run: cut(run.metrics),
     "the log has nonsense": lambda run: append(run.metrics, b'\xff{"steps": NaN}\n'),
     "the log is deleted": lambda run: run.metrics.unlink(),

@@ -140,6 +140,16 @@ def test_on_a_full_disk_candidates_go_only_if_that_helps(tmp_path: Path) -> None
 
 
 @fault("a full disk", times=100)
+def test_on_a_full_disk_the_history_goes_before_candidates(tmp_path: Path) -> None:
+    run = filled(tmp_path / "run", 10, 20)
+    for steps in (0, 20_000, 50_000):
+        run.history.add({"w": np.zeros(50_000)}, facts(steps))  # 0.4 MB
+    with full_disk(run.path, left=100_000):
+        run.save_checkpoint({"step": np.zeros(230_000)}, facts(30))  # 1.8 MB: as much as the oldest and two more
+    assert steps_of(run) == [30, 20] and len(run.history.paths()) == 1 and len(run.candidates()) == 3
+
+
+@fault("a full disk", times=100)
 def test_a_quota_is_a_full_disk_too(tmp_path: Path) -> None:
     run = filled(tmp_path / "run", 10, 20)
     with full_disk(run.path, left=0, quota=True):
@@ -158,9 +168,11 @@ def test_nothing_of_others_is_deleted(tmp_path: Path) -> None:
     """Files that a killed process left half written go, by their names; others' files of the same ending stay."""
     run = made(tmp_path / "run")
     ours = [run.path / ".config.toml.12.tmp", run.path / "checkpoints" / ".step_000000000640.npz.7.tmp"]
+    ours += [run.path / "history" / ".step_000000020480.npz.7.tmp"]
     theirs = [run.path / "notes.tmp", run.path / "docs" / "thesis.tmp", run.path / "docs" / ".best.npz.1.tmp"]
     theirs += [run.path / ".notes.12.tmp"]
     (run.path / "docs").mkdir()
+    (run.path / "history").mkdir()
     for path in ours + theirs:
         path.touch()
     with run.lock():
@@ -264,7 +276,7 @@ def test_a_run_outlives_a_setting(tmp_path: Path) -> None:
     assert run.config() == Config(num_envs=3), "a setting that is newer has its default"
 
 
-@pytest.mark.parametrize("name", ["candidates", "checkpoints"])
+@pytest.mark.parametrize("name", ["candidates", "checkpoints", "history"])
 def test_no_part_of_a_run_is_a_link(name: str, tmp_path: Path) -> None:
     victim, run = filled(tmp_path / "victim", 10), RunFolder(tmp_path / "run")
     run.create(SMALL, {})

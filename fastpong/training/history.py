@@ -1,0 +1,48 @@
+"""Weights that a run keeps from its way, to look back at how its decisions came to be."""
+
+import contextlib
+from pathlib import Path
+
+import numpy as np
+
+from fastpong import files
+from fastpong.arrays import Arrays
+from fastpong.training.checkpoint import CheckpointError, file_name, save, saved_in, steps_of
+from fastpong.training.facts import Facts
+from fastpong.training.owner import Owner
+
+BEGINS = (0, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 2_000_000, 5_000_000)
+"""The first weights from each of these steps on are kept: those that nothing has learned, then those of updates."""
+
+
+class History:
+    """The folder ``history/`` of a run."""
+
+    def __init__(self, folder: Path, owner: Owner):
+        self._folder, self._owner = folder, owner
+
+    def paths(self) -> list[Path]:
+        """Return the files, as candidates are stored, in the order of their steps."""
+        return saved_in(self._folder)
+
+    def add(self, weights: Arrays, facts: Facts) -> None:
+        """Keep weights, by name, if they are the first from one of `BEGINS` on.
+
+        What cannot be written is left out, as is what holds NaN: it is of no use to training, whose next checkpoint
+        says what is wrong.
+        """
+        begin = max(steps for steps in BEGINS if steps <= facts.steps)
+        if any(begin <= steps_of(path) <= facts.steps for path in self.paths()):
+            return
+        if all(np.isfinite(array).all() for array in weights.values()):
+            arrays = {f"policy.{name}": array for name, array in weights.items()}
+            with contextlib.suppress(CheckpointError, OSError):
+                self._owner.check()
+                files.make_folder(self._folder)
+                save(self._folder / file_name(facts.steps), arrays, facts.about())
+
+    def drop_after(self, steps: int) -> None:
+        """Delete what a run that goes on from so many steps will keep anew."""
+        for path in self.paths():
+            if steps_of(path) > steps:
+                files.delete(path)
