@@ -23,7 +23,6 @@ from fastpong.parallel.machine import launched
 
 F = TypeVar("F", bound=Callable[..., None])
 
-
 app = typer.Typer(
     help="Learn Atari Pong from pixels with PPO, on one ordinary computer.",
     epilog=opt.epilog("fastpong train --envs 64 --minutes 10", "fastpong play --terminal"),
@@ -125,11 +124,11 @@ def train(
         raise typer.Exit(code)
 
 
-@_command("play", "fastpong play --terminal", "fastpong play runs/fast-1 --out game.gif")
+@_command("play", "fastpong play --terminal", "fastpong play runs/fast-1 --out game.html")
 def play(
     checkpoint: opt.Checkpoint = None,
     out: Annotated[
-        Path | None, opt.option("Write a .gif or .mp4 film, or a .png sheet of pictures.", metavar="FILE")
+        Path | None, opt.option("Write a .gif or .mp4, a .png sheet, or an .html page to explore.", metavar="FILE")
     ] = None,
     terminal: Annotated[bool, opt.option("Show the game in this terminal.", "--terminal")] = False,
     speed: Annotated[
@@ -148,7 +147,8 @@ def play(
     from fastpong.agent import load
     from fastpong.commands.play import run
 
-    run(load(checkpoint, sticky=sticky, sample=sample), seed, out, terminal, max_steps, speed, as_json, engine)
+    agent = load(checkpoint, sticky=sticky, sample=sample)
+    run(agent, seed, out, terminal, max_steps, speed, as_json, engine, checkpoint)
 
 
 @_command("eval", "fastpong eval --games 200", "fastpong eval runs/fast-1 --seed 3 --json")

@@ -15,8 +15,8 @@ _SHORTEST = 2  # hundredths of a second that a picture of a GIF is shown
 
 def check(out: Path) -> None:
     """Raise `UsageError` if there is no such type of file, or no such folder."""
-    if out.suffix.lower() not in (".gif", ".mp4", ".png"):
-        raise UsageError(f"--out ends in .gif, .mp4 or .png, not '{out.suffix}'")
+    if out.suffix.lower() not in (".gif", ".mp4", ".png", ".html"):
+        raise UsageError(f"--out ends in .gif, .mp4, .png or .html, not '{out.suffix}'")
     if not out.absolute().parent.is_dir():
         raise UsageError(f"there is no folder {out.absolute().parent} to write to")
 

@@ -5,10 +5,11 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from fastpong.agent import Agent
 from fastpong.arrays import U8
-from fastpong.commands import film, terminal, window
+from fastpong.commands import film, page, terminal, window
 from fastpong.envs.base import LocalEnvs
 from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.errors import UsageError, tell
@@ -21,55 +22,73 @@ FRAMES_PER_SECOND = 60.0  # of the console
 Picture = U8  # (210, 160, 3)
 
 
+class Step(NamedTuple):
+    """A step of a game: the screen that the agent saw, uint8 (210, 160), what it chose and expected, what it got."""
+
+    screen: U8
+    action: int  # 0 up, 1 down, 2 no-op
+    log_prob: float  # of the action
+    value: float
+    reward: int
+
+
 class Match:
     """One game of a trained agent: the first one that `fastpong.training.evaluate.evaluate` plays."""
 
     def __init__(self, agent: Agent, seed: int = 0, engine: str = DEFAULT_ENGINE):
+        self.agent = agent
         self.config, self._greedy = evaluation_config(agent.config, 1, seed), not agent.sample
         policy = make_policy(self.config)
         policy.weights.load(agent.weights)
         self._env = LocalEnvs.of(self.config, engine=engine, extras=("final_screens",))
         self._actor = Actor(self.config, self._env, policy)
         self.score = [0, 0]  # agent, opponent
-        self.steps = 0
+        self.steps, self._over = 0, False
 
-    def pictures(self, max_steps: int | None = None) -> Iterator[Picture]:
-        """Play to the end, or for `max_steps`, and yield the screen after each step: uint8 (210, 160, 3)."""
-        actor, env = self._actor, self._env
+    def play(self, max_steps: int | None = None) -> Iterator[Step]:
+        """Play to the end, or for `max_steps`, and yield each step."""
+        actor, env, rollout = self._actor, self._env, self._actor.rollout
         actor.start()
-        over = False
-        while not over and self.steps != max_steps:
+        while not self._over and self.steps != max_steps:
+            screen = env.screens[0].copy()
             actor.step(self._greedy)
+            arrays, at = rollout.arrays, rollout.rows - 1
+            chosen = int(arrays.actions[at, 0]), float(arrays.log_probs[at, 0]), float(arrays.values[at, 0])
             env.recv(0)
-            actor.rollout.release(actor.rollout.rows - 1)
-            reward, over = int(env.rewards[0]), bool(env.ended[0])
+            rollout.release(rollout.rows - 1)
+            reward, self._over = int(env.rewards[0]), bool(env.ended[0])
             self.score[0] += max(reward, 0)
             self.score[1] += max(-reward, 0)
             self.steps += 1
+            yield Step(screen, *chosen, reward)
+
+    def pictures(self, max_steps: int | None = None) -> Iterator[Picture]:
+        """Play likewise, and yield the screen after each step: uint8 (210, 160, 3)."""
+        for _ in self.play(max_steps):
             # The screen after the last step is the first one of the next game.
-            yield in_colour(env.arrays["final_screens"] if over else env.screens)[0]
+            yield in_colour(self._env.arrays["final_screens"] if self._over else self._env.screens)[0]
 
 
 def run(
     agent: Agent, seed: int, out: Path | None, in_terminal: bool, max_steps: int | None, speed: float, as_json: bool,
-    engine: str = DEFAULT_ENGINE,
+    engine: str = DEFAULT_ENGINE, checkpoint: Path | None = None,
 ) -> None:  # fmt: skip
-    """Play a game, show it, and print its result."""
-    match = play(agent, out, in_terminal, max_steps, speed, seed, engine)
+    """Play a game, show it, and print its result; `checkpoint` is where the agent comes from."""
+    match = play(agent, out, in_terminal, max_steps, speed, seed, engine, checkpoint)
     won, lost = match.score
     if as_json:
         told = [json.dumps({"agent": won, "opponent": lost, "steps": match.steps, "out": out and str(out)})]
     else:
         written = f"; written to {out}" if out else ""
-        told = [f"agent {won}, opponent {lost}, after {match.steps:,} steps{written}", f"{agent}, seed {seed}"]
+        told = [f"agent {won}, opponent {lost}, after {match.steps:,} steps{written}", f"{match.agent}, seed {seed}"]
     tell(*told, result=True)
 
 
 def play(
     agent: Agent, out: Path | None = None, in_terminal: bool = False, max_steps: int | None = None,
-    speed: float = 1.0, seed: int = 0, engine: str = DEFAULT_ENGINE,
+    speed: float = 1.0, seed: int = 0, engine: str = DEFAULT_ENGINE, checkpoint: Path | None = None,
 ) -> Match:  # fmt: skip
-    """Play a game and show it: in a file, in the terminal, or else in a window.
+    """Play a game and show it: in a file, in the terminal, or else in a window. A page is about a sampled game.
 
     Raises `UsageError` for an unknown file type or a window without a display, and `FastpongError` if a library for
     the file type or the window is missing or the file cannot be written.
@@ -78,10 +97,13 @@ def play(
         raise UsageError("choose one of --out and --terminal")
     if out is not None:
         film.check(out)
-    match = Match(agent, seed, engine)
+    is_page = out is not None and out.suffix.lower() == ".html"
+    match = Match(page.of_the_page(agent) if is_page else agent, seed, engine)
     pictures = match.pictures(max_steps)
     seconds = match.config.frame_skip / FRAMES_PER_SECOND / speed
-    if out is not None:
+    if out is not None and is_page:
+        page.write(match.agent, match.play(max_steps), out, seconds, checkpoint, seed)
+    elif out is not None:
         film.write(pictures, out, seconds, lambda: f"step {match.steps}, {match.score[0]} : {match.score[1]}")
     elif in_terminal and not sys.stdout.isatty():
         for _ in pictures:  # into a pipe goes the result alone

@@ -1,5 +1,5 @@
 "use strict";
-// The network of preset `fast` in plain JavaScript, for one game: the twin of fastpong/dense.py. It imports nothing.
+// The network of preset `fast` in plain JavaScript, for one game: the twin of fastpong/dense.py.
 //
 //   const net = new Net(await unpack(base64), {frames: 3, history: 3, actions: 3, units: 64});
 //   const court = courtOf(screen);                      // of each screen that is played

@@ -16,16 +16,20 @@ SHIPPED = Path(str(resources.files("fastpong") / "agent.npz"))
 """The trained agent that ships with the package; ``bench/research/ship_agent.py`` makes it."""
 
 
+def weights_file(path: Path | None) -> Path:
+    """Return the file with the weights that a path means: of a run folder its best; without a path the shipped ones."""
+    if path is None or not path.is_dir():
+        return path or SHIPPED
+    run = RunFolder(path)
+    return run.best if run.best.exists() else next(iter(run.checkpoints()), run.best)
+
+
 def load_weights(path: Path | None) -> tuple[Config, Arrays]:
     """Load settings, and weights float32 by name, for playing: from a checkpoint, ``best.npz``, or a run folder.
 
     Of a run it is its best. Without a path it is the agent that ships with the package. Raises `CheckpointError`.
     """
-    path = path or SHIPPED
-    if path.is_dir():
-        run = RunFolder(path)
-        path = run.best if run.best.exists() else next(iter(run.checkpoints()), run.best)
-    return load_policy(path)
+    return load_policy(weights_file(path))
 
 
 def create_run(path: Path | None, config: Config, about: Mapping[str, object]) -> RunFolder:
