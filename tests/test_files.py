@@ -32,7 +32,6 @@ def session(run: RunFolder, done: list[str]) -> None:
     if not run.exists():
         return
     with run.lock():
-        run.history.add({"w": np.zeros(300)}, facts(0))  # it raises nothing
         for steps in STEPS:
             attempt(f"line {steps}", run.log, line(steps))
             arrays = {"steps": np.array(steps), "policy.w": np.full(300, steps)}

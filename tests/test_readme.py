@@ -91,7 +91,7 @@ def test_the_readmes_commands_work_in_their_order(tmp_path: Path) -> None:
             [sys.executable, "-m", "fastpong", *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=240
         )
         assert done.returncode == 0, f"{line}\n{done.stderr}"
-    assert (tmp_path / "game.gif").exists() and (tmp_path / "curve.png").exists()
+    assert (tmp_path / "game.html").exists() and (tmp_path / "curve.png").exists()
 
 
 def test_the_first_command_is_the_main_job() -> None:

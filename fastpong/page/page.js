@@ -46,7 +46,8 @@ function drawThoughts(images) {
   $("value").textContent = signed(net.value, 2);
   reasons(now, images).forEach((share, i) => {
     const end = 0.5 + Math.max(-0.5, Math.min(0.5, 0.5 * share / most)), name = share > 0 ? "up" : "down";
-    setBar($("why").children[i], Math.min(0.5, end), Math.max(0.5, end), name, signed(share, 1));
+    const text = signed(share, Math.abs(share) < 1 ? 2 : 1);
+    setBar($("why").children[i], Math.min(0.5, end), Math.max(0.5, end), name, text);
   });
 }
 function drawCourt(images) {
@@ -74,11 +75,12 @@ function drawCourt(images) {
   const score = [1, -1].map((reward) => POINTS.filter(([at, one]) => at < now && one === reward).length);
   $("where").textContent = `step ${grouped(now + 1)} of ${grouped(count)}, ${score[0]} : ${score[1]}`;
   $("back").disabled = moved === UNMOVED;
-  $("hint").innerHTML = moved === UNMOVED ? "<b>Drag the ball or a paddle</b> and see it change its mind. The bright ball is " +
-    "now, the dim ones are one and two steps before." : "Moved by you, in all images that it sees: what moved keeps its speed.";
+  $("hint").innerHTML = moved === UNMOVED ?
+    "<b>Drag the ball or a paddle</b> and see it change its mind. The dim balls are one and two steps older." :
+    "Moved by you, in all images that it sees, so that speeds are kept. It may never have met such a moment.";
 }
 
-// A chart of the steps from … to: a pen that knows their place. Names stand at the left, the same width in all charts.
+// A chart of the steps from … to: a pen that knows their place. Names stand at the left, as wide in all charts.
 function chart(id, from, to) {
   const canvas = $(id), scale = devicePixelRatio, width = canvas.clientWidth, height = canvas.clientHeight;
   const gutter = width < 500 ? 68 : 78, pen = canvas.getContext("2d");
@@ -100,7 +102,8 @@ function chart(id, from, to) {
 }
 function drawGame(id, from, to) {
   const c = chart(id, from, to), rally = id === "rally", steps = [];
-  const top = rally ? c.height * 0.5 : c.height - 18, strip = rally ? 16 : 10, zero = c.height - (c.height - top - strip) * 0.42;
+  const top = rally ? c.height * 0.5 : c.height - 18, strip = rally ? 16 : 10;
+  const zero = c.height - (c.height - top - strip) * 0.42;  // of the advantages
   const y = (value) => top / 2 - value / widest * (top / 2 - 7);
   for (let k = from; k < to; k++) {
     steps.push([c.x(k + 0.5), y(values[k])]);
@@ -155,7 +158,11 @@ function draw() {
   requestAnimationFrame(() => {
     asked = false;
     const images = imagesOf(now, moved);
-    drawThoughts(images); drawCourt(images); drawGame("rally", ...rallyOf(now)); drawGame("game", 0, count); drawCarpet();
+    drawThoughts(images);
+    drawCourt(images);
+    drawGame("rally", ...rallyOf(now));
+    drawGame("game", 0, count);
+    drawCarpet();
   });
 }
 function go(k) { now = Math.max(0, Math.min(count - 1, k)); moved = UNMOVED; draw(); }
@@ -220,7 +227,9 @@ function listen() {
 // Where to begin: near the end of the first rally to look at, as the ball comes towards the own paddle.
 function start() {
   const [from, to] = ABOUT.rally, column = (k) => (kinds[k][0].length ? kinds[k][0][0] % COLUMNS : -1);
-  for (let k = to - 1; k > from + 3; k--) if (column(k) > column(k - 1) && column(k - 1) > 30 && column(k) < 58) return k;
+  for (let k = to - 1; k > from + 3; k--) {
+    if (column(k) > column(k - 1) && column(k - 1) > 30 && column(k) < 58) return k;
+  }
   return Math.max(from, to - 8);
 }
 (async () => {

@@ -141,7 +141,7 @@ def test_wrong_usage(agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         play(agent)
     with pytest.raises(UsageError, match="choose one"):
         play(agent, out=tmp_path / "x.gif", in_terminal=True)
-    with pytest.raises(UsageError, match=".gif, .mp4 or .png"):
+    with pytest.raises(UsageError, match=".gif, .mp4, .png or .html"):
         play(agent, out=tmp_path / "x.avi")
     with pytest.raises(UsageError, match="there is no folder"):
         play(agent, out=tmp_path / "no" / "x.gif")
