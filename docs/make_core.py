@@ -120,7 +120,7 @@ class Translator:
         self.globals, self.constants = inspect.getmodule(function).__dict__, constants
         self.called: list[Callable[..., Any]] = []
         node = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
-        assert isinstance(node, ast.FunctionDef)
+        assert isinstance(node, ast.FunctionDef) and not node.args.defaults
         self.node, self.arguments = node, [argument.arg for argument in node.args.args]
         stored = (n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
         self.variables = dict.fromkeys(name for name in stored if name not in self.arguments)
@@ -168,11 +168,11 @@ class Translator:
                 yield f"{e(target)} {BINARY[type(operator)][0]}= {e(value)};"
             case ast.Return(value):
                 yield f"return {e(value)};" if value else "return;"
-            case ast.While(test, body):
+            case ast.While(test, body, []):
                 yield f"while ({e(test)}) {{"
                 yield from self.block(body)
                 yield "}"
-            case ast.For(ast.Name(name), ast.Call(ast.Name("range"), limits), body):
+            case ast.For(ast.Name(name), ast.Call(ast.Name("range"), limits), body, []):
                 first, end = ["0", *map(e, limits)][-2:]
                 yield f"for ({name} = {first}; {name} < {end}; {name}++) {{"
                 yield from self.block(body)
@@ -229,7 +229,7 @@ class Translator:
                 return f"{e(argument, ATOM)}.length", ATOM
             case ast.Call(ast.Name(name), arguments) if name in BUILTINS:
                 return f"{BUILTINS[name]}({', '.join(map(e, arguments))})", ATOM
-            case ast.Call(function, arguments):
+            case ast.Call(function, arguments, []):
                 return f"{e(function, ATOM)}({', '.join(map(e, arguments))})", ATOM
             case ast.BinOp(left, ast.Mod(), right):
                 return f"mod({e(left)}, {e(right)})", ATOM

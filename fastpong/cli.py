@@ -131,6 +131,7 @@ def play(
         Path | None, opt.option("Write a .gif or .mp4, a .png sheet, or an .html page to explore.", metavar="FILE")
     ] = None,
     terminal: Annotated[bool, opt.option("Show the game in this terminal.", "--terminal")] = False,
+    versus: Annotated[bool, opt.option("Play against it, in a page that your browser shows.", "--versus")] = False,
     speed: Annotated[
         float, opt.option("Times the speed of the real game.", default=1, low=0.01, high=100, metavar="X")
     ] = 1.0,
@@ -148,7 +149,7 @@ def play(
     from fastpong.commands.play import run
 
     agent = load(checkpoint, sticky=sticky, sample=sample)
-    run(agent, seed, out, terminal, max_steps, speed, as_json, engine, checkpoint)
+    run(agent, seed, out, terminal, max_steps, speed, as_json, engine, checkpoint, versus)
 
 
 @_command("eval", "fastpong eval --games 200", "fastpong eval runs/fast-1 --seed 3 --json")
@@ -183,8 +184,7 @@ def bench(
     from fastpong.commands.bench import bench as run_bench
     from fastpong.commands.bench import table
 
-    changes = {} if envs is None else {"num_envs": envs}
-    settings = config.make_config(preset or "fast", changes)
+    settings = config.make_config(preset or "fast", {} if envs is None else {"num_envs": envs})
     results = run_bench(settings, workers, seconds, rounds, engine=engine)
     tell(*([json.dumps(results)] if as_json else table(results)), result=True)
 

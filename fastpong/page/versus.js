@@ -2,22 +2,19 @@
 // A match on the console of core.js: a person on the left paddle, the network of net.js on the right one. No page here.
 //
 //   const match = new Match(rom, net, {frameSkip: 4, sticky: 0.25, sample: false});
-//   match.play(aim, FASTEST);           // a frame: turn the left paddle towards `aim` in ohms, see `ohmsAt`
+//   match.play(ohmsAt(row), FASTEST);   // a frame, with the left paddle on its way to a row
 //   match.screen, match.points, match.isOver
 
 const SCREEN_ROWS = 210, SCREEN_COLUMNS = 160, WINNING = 21;
 const LEFT_POINTS = 13, RIGHT_POINTS = 14, GAME = 22, BALL_ROW = 54;    // in RAM; the ball is out where its row is 0
 const FOR_TWO = 2;                                     // the cartridge's game 3: the same Pong, but nobody is the computer
-const UP = 0, DOWN = 1, STAY = 2, FIRE = 3, WITH_FIRE = [4, 5, FIRE];   // see ACTIONS in fastpong/pong.py
-const FASTEST = core.PADDLE_STEP;                      // ohms a frame, as the agent turns its paddle: 5.8 rows
-const BY_KEYS = 16000;                                 // 4 rows
-const PADDLE_ROWS = 16, OHMS_PER_ROW = 76 / (1.6 * 0.01e-6 * 1.19e6), ROWS_BEFORE = 9.6;    // measured, see `ohmsAt`
+const STAY = 2, FIRE = 3, WITH_FIRE = [4, 5, FIRE];    // of up, down, stay; see ACTIONS in fastpong/pong.py
+const FASTEST = core.PADDLE_STEP, BY_KEYS = 16000;     // ohms a frame: 5.8 rows, as the agent's paddle; and 4 rows
+const OHMS_PER_ROW = 76 / (1.6 * 0.01e-6 * 1.19e6);    // see `charging_cycles` in core.js; a row takes 76 cycles
+const LEAST = 34 * OHMS_PER_ROW;                       // with less the paddle is at the upper wall
 
-// Ohms of a paddle whose middle is at a row of the screen. Its capacitor is full some lines before the paddle begins.
-function ohmsAt(row) {
-  const ohms = (row - PADDLE_ROWS / 2 + ROWS_BEFORE) * OHMS_PER_ROW;
-  return Math.min(Math.max(ohms, 34 * OHMS_PER_ROW), core.PADDLE_HIGH);    // below, it does not move
-}
+// Ohms of a paddle whose middle is at a row of the screen, as measured.
+function ohmsAt(row) { return (row + 1.6) * OHMS_PER_ROW; }
 
 // Switch the console on and begin a game of the cartridge, as `boot` in fastpong/console/controls.py does.
 function boot(rom, screen, game) {
@@ -72,7 +69,8 @@ class Match {
     const s = this.state;
     if (this.frames++ % this.frameSkip === 0) this.think();
     if (Math.random() >= this.sticky) this.held = this.actions[0];
-    s.paddle[1] += Math.max(-most, Math.min(most, aim - s.paddle[1]));
+    const to = Math.max(LEAST, Math.min(core.PADDLE_HIGH, aim));
+    s.paddle[1] += Math.max(-most, Math.min(most, to - s.paddle[1]));
     const isOut = s.ram[BALL_ROW] === 0;
     core.set_controls(s, isOut ? WITH_FIRE[this.held] : this.held, isOut ? FIRE : STAY, 0, 0, 0);
     core.frame(s, this.rom, this.screen);
