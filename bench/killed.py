@@ -20,8 +20,8 @@ from typing import Any
 
 from bench.common import output_of, parser
 from fastpong import files
-from fastpong.cli import main as fastpong
 from fastpong.config_sources import read_toml
+from fastpong.program import main as fastpong
 from fastpong.training.checkpoint import load
 from fastpong.training.facts import read_metrics
 

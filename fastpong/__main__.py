@@ -1,6 +1,6 @@
 """``python -m fastpong`` is ``fastpong``."""
 
-from fastpong.cli import main
+from fastpong.program import main
 
 if __name__ == "__main__":
     main()

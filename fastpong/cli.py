@@ -1,12 +1,8 @@
-"""The command line. Errors are one line on stderr and an exit code; there is no arithmetic here."""
+"""The commands and their options; there is no arithmetic here. `fastpong.program` runs them."""
 
-import contextlib
-import io
 import json
-import os
 import sys
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -15,10 +11,10 @@ STARTED = time.perf_counter()  # before the slow imports, which belong to the ti
 
 import typer
 
-from fastpong import __version__, config, signals
+from fastpong import __version__, config
 from fastpong import options as opt
 from fastpong.envs.engine import DEFAULT_ENGINE
-from fastpong.errors import FastpongError, UsageError, explain, reader_gone, tell
+from fastpong.errors import FastpongError, UsageError, tell
 from fastpong.parallel.machine import launched
 
 F = TypeVar("F", bound=Callable[..., None])
@@ -262,39 +258,3 @@ def doctor(as_json: opt.AsJson = False) -> None:
     tell(*([json.dumps(facts)] if as_json else facts_table(facts)), result=True)
     if facts["problems"]:
         raise FastpongError(facts["problems"][0])
-
-
-def _show_warning(message: Warning | str, *where: object) -> None:
-    """Print the first line of a warning, without the place in the code."""
-    tell(f"fastpong: {str(message).partition(chr(10))[0]}")
-
-
-def main() -> None:
-    """Run the command line and exit with its code: 0, 1 (failed), 2 (wrong usage) or 130 (interrupted)."""
-    debug = "--debug" in sys.argv[1:]  # allowed anywhere
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows ? for "…"
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # closed: then stdout still holds the result alone
-    sys.stdout = sys.stdout or sys.stderr  # closed: the result is not lost
-    warnings.showwarning = _show_warning  # type: ignore[assignment]
-    signals.raise_as_ctrl_c()
-    try:
-        code = app([argument for argument in sys.argv[1:] if argument != "--debug"], standalone_mode=False)
-    except (Exception, KeyboardInterrupt) as error:
-        if debug:
-            raise
-        with contextlib.suppress(UsageError):
-            if launched()[0]:  # all ranks of a launcher get here with the same error: rank 0 prints it
-                sys.stderr = open(os.devnull, "w")
-        code = explain(error)
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        code = code if code or reader_gone(error) else explain(error)
-        sys.stdout = open(os.devnull, "w")  # Python would fail once more as it ends
-    sys.exit(code if isinstance(code, int) else 0)
-
-
-if __name__ == "__main__":
-    main()
