@@ -1,14 +1,15 @@
 """Watch a trained agent play one game: in a window, in the terminal, or as a file."""
 
 import json
+import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from fastpong.agent import Agent
-from fastpong.arrays import U8
+from fastpong.arrays import U8, Arrays
 from fastpong.commands import film, page, terminal, versus, window
 from fastpong.envs.base import LocalEnvs
 from fastpong.envs.engine import DEFAULT_ENGINE
@@ -33,23 +34,33 @@ class Step(NamedTuple):
 
 
 class Match:
-    """One game of a trained agent: the first one that `fastpong.training.evaluate.evaluate` plays."""
+    """One game of a trained agent: the first one that `fastpong.training.evaluate.evaluate` plays; or no end of them.
 
-    def __init__(self, agent: Agent, seed: int = 0, engine: str = DEFAULT_ENGINE):
+    `score` is that of the present game: points of the agent, and of its opponent. `last` is the last of `steps`.
+    """
+
+    def __init__(self, agent: Agent, seed: int = 0, engine: str = DEFAULT_ENGINE, endless: bool = False):
         self.agent = agent
         self.config, self._greedy = evaluation_config(agent.config, 1, seed), not agent.sample
-        policy = make_policy(self.config)
-        policy.weights.load(agent.weights)
+        self._policy = make_policy(self.config)
+        self.load(agent.weights)
         self._env = LocalEnvs.of(self.config, engine=engine, extras=("final_screens",))
-        self._actor = Actor(self.config, self._env, policy)
-        self.score = [0, 0]  # agent, opponent
-        self.steps, self._over = 0, False
+        self._actor = Actor(self.config, self._env, self._policy)
+        self.score = [0, 0]
+        self.steps, self.last = 0, Step(self._env.screens[0], 2, 0.0, 0.0, 0)
+        self._over, self._endless = False, endless
+
+    def load(self, weights: Arrays) -> None:
+        """Play on with these weights; raises `ValueError` or `KeyError` if they are another network's."""
+        self._policy.weights.load(weights)
 
     def play(self, max_steps: int | None = None) -> Iterator[Step]:
         """Play to the end, or for `max_steps`, and yield each step."""
         actor, env, rollout = self._actor, self._env, self._actor.rollout
         actor.start()
-        while not self._over and self.steps != max_steps:
+        while self.steps != max_steps and (self._endless or not self._over):
+            if self._over:
+                self.score = [0, 0]
             screen = env.screens[0].copy()
             actor.step(self._greedy)
             arrays, at = rollout.arrays, rollout.rows - 1
@@ -60,13 +71,21 @@ class Match:
             self.score[0] += max(reward, 0)
             self.score[1] += max(-reward, 0)
             self.steps += 1
-            yield Step(screen, *chosen, reward)
+            self.last = Step(screen, *chosen, reward)
+            yield self.last
 
     def pictures(self, max_steps: int | None = None) -> Iterator[Picture]:
         """Play likewise, and yield the screen after each step: uint8 (210, 160, 3)."""
         for _ in self.play(max_steps):
             # The screen after the last step is the first one of the next game.
             yield in_colour(self._env.arrays["final_screens"] if self._over else self._env.screens)[0]
+
+    def status(self) -> list[str]:
+        """Return the score, the choice with its probability and, if the agent expects anything, how much."""
+        won, lost = self.score
+        choice = f"{('up', 'down', 'stay')[self.last.action]:4} {100 * math.exp(self.last.log_prob):3.0f} %"
+        value = [f"value {self.last.value:+.2f}"] if self.config.algorithm == "ppo" else []
+        return [f"agent {won:2}   opponent {lost:2}", choice, *value]
 
 
 def run(
@@ -117,9 +136,15 @@ def play(
         for _ in pictures:  # into a pipe goes the result alone
             pass
     else:
-        show = terminal.show if in_terminal else window.show
-        show(_paced(pictures, seconds), lambda: f"agent {match.score[0]}   opponent {match.score[1]}")
+        show(pictures, seconds, match.status, in_terminal)
     return match
+
+
+def show(
+    pictures: Iterator[Picture], seconds: float, status: Callable[[], Sequence[str]], in_terminal: bool
+) -> None:  # fmt: skip
+    """Show a picture every so many seconds, in the terminal or else in a window, with the parts of a status."""
+    (terminal.show if in_terminal else window.show)(_paced(pictures, seconds), status)
 
 
 def _paced(pictures: Iterator[Picture], seconds: float) -> Iterator[Picture]:

@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from fastpong.arrays import U8
@@ -16,8 +16,8 @@ _DRIVERS = {"WAYLAND_DISPLAY": "wayland", "DISPLAY": "x11"}
 """SDL's drivers, and the variable that says that there is such a display."""
 
 
-def show(pictures: Iterator[U8], status: Callable[[], str]) -> None:
-    """Draw pictures uint8 (210, 160, 3) in a window, with a title, until they end or somebody ends them.
+def show(pictures: Iterator[U8], status: Callable[[], Sequence[str]]) -> None:
+    """Draw pictures uint8 (210, 160, 3) in a window, with a title of parts, until they end or somebody ends them.
 
     That is closing the window, q, Esc or ctrl-C; space pauses. Raises `UsageError` if there is no display, and
     `FastpongError` without pygame.
@@ -39,7 +39,7 @@ def show(pictures: Iterator[U8], status: Callable[[], str]) -> None:
             height, width, _ = picture.shape
             surface = pygame.image.frombuffer(picture.tobytes(), (width, height), "RGB")
             window.blit(pygame.transform.scale(surface, window.get_size()), (0, 0))
-            pygame.display.set_caption(f"{status()}   space: pause   q: end")
+            pygame.display.set_caption("   ".join([*status(), "space: pause", "q: end"]))
             pygame.display.flip()
             if _asks_to_end(pygame):
                 break

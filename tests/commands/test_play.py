@@ -33,6 +33,9 @@ def test_a_whole_game_has_a_winner(agent: Agent) -> None:
     assert max(match.score) == 21
     assert len(pictures) == match.steps
     assert (pictures[-1] != pictures[0]).any()  # the last of the game, not the first of the next one
+    score, choice = match.status()  # preset karpathy expects nothing
+    assert score == "agent {:2}   opponent {:2}".format(*match.score)
+    assert match.last.reward and choice.split()[0] in ("up", "down") and choice.endswith(" %")
     again = Match(agent)
     assert sum(1 for _ in again.pictures()) == len(pictures) and again.score == match.score
 
@@ -70,7 +73,7 @@ def test_a_window_shows_pictures_until_it_is_closed(end: str, monkeypatch: pytes
                 pygame.event.post(last)
             yield np.full((210, 160, 3), shade, np.uint8)
 
-    window.show(pictures(), lambda: "status")
+    window.show(pictures(), lambda: ["status"])
     assert seen == [40, 80]
     assert not pygame.display.get_init()
 

@@ -1,5 +1,6 @@
 """A game in a real pseudo-terminal: what is drawn, which keys end it, and what is left behind."""
 
+import re
 import select
 import signal
 from pathlib import Path
@@ -8,21 +9,22 @@ import numpy as np
 import pytest
 
 from fastpong.commands.terminal import half_blocks
+from fastpong.pong import COLOURS
 from tests.support.commands import fastpong
 from tests.support.terminal import Terminal
 
 LEAVE = b"\x1b[?25h\x1b[?1049l"
 
 
-def game(columns: int = 80, lines: int = 24) -> Terminal:
-    one = Terminal("play", "--terminal", "--steps", "2000", columns=columns, lines=lines)
+def game(colours: str = "") -> Terminal:
+    one = Terminal("play", "--terminal", "--steps", "2000", COLORTERM=colours)
     one.read(b"opponent")
     return one
 
 
 @pytest.mark.parametrize("key", [b"q", b"\x1b", "ctrl-C"])
 def test_a_key_ends_the_game_with_its_result(key: bytes | str) -> None:
-    one = game()
+    one = game("truecolor" if key == b"q" else "")
     if isinstance(key, bytes):
         one.press(key)
     else:
@@ -31,6 +33,8 @@ def test_a_key_ends_the_game_with_its_result(key: bytes | str) -> None:
     assert one.process.wait(60) == 0
     drawn, left, after = one.seen.partition(LEAVE)
     assert drawn.startswith(b"\x1b[?1049h\x1b[?25l\x1b[2J\x1b[H") and left
+    assert b"value +" in drawn and {b"38;2;" in drawn, b"38;5;" in drawn} == {True, False}
+    assert (b"38;2;" in drawn) == (key == b"q")
     assert after.strip().startswith(b"agent ") and b"steps" in after and b"\x1b" not in after
 
 
@@ -56,13 +60,24 @@ def test_into_a_pipe_goes_the_result_alone(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_half_blocks_show_ball_and_paddles() -> None:
-    picture = np.zeros((210, 160, 3), np.uint8)
+def test_half_blocks_show_ball_and_paddles_in_the_middle() -> None:
+    picture = np.zeros((172, 160, 3), np.uint8)
     picture[:] = (144, 72, 17)
     picture[101:105, 80:82] = 236  # a ball of two by four pixels
-    for columns, lines in ((160, 60), (80, 30), (40, 24), (20, 10)):
-        text = half_blocks(picture, columns, lines)
-        rows = text.split("\n")
+    for columns, lines in ((160, 60), (80, 30), (40, 24), (20, 10), (200, 20)):
+        rows = half_blocks(picture, columns, lines)
         assert len(rows) <= lines
         assert all(row.count("▀") == rows[0].count("▀") <= columns for row in rows)
-        assert "236;236;236" in text and "144;72;17" in text
+        left = (columns - rows[0].count("▀")) // 2
+        assert all(row.startswith(" " * left + "\x1b[") for row in rows)
+        assert "236;236;236" in "".join(rows) and "144;72;17" in "".join(rows)
+    nearest = "".join(half_blocks(picture, 80, 30, exact=False))
+    assert {*re.findall(r"[34]8;5;(\d+)", nearest)} == {"94", "255"} and ";2;" not in nearest
+
+
+def test_every_colour_of_pong_is_told_from_the_table_in_256() -> None:
+    shown = {}
+    for number, colour in COLOURS.items():
+        (row,) = {*half_blocks(np.full((4, 8, 3), colour, np.uint8), 8, 4, exact=False)}
+        shown[number] = row.partition("m")[0]
+    assert len({*shown.values()}) == len(COLOURS)
