@@ -128,6 +128,9 @@ def play(
     ] = None,
     terminal: Annotated[bool, opt.option("Show the game in this terminal.", "--terminal")] = False,
     versus: Annotated[bool, opt.option("Play against it, in a page that your browser shows.", "--versus")] = False,
+    follow: Annotated[
+        bool, opt.option("Play the newest weights of a run that is training, point by point.", "--follow")
+    ] = False,
     speed: Annotated[
         float, opt.option("Times the speed of the real game.", default=1, low=0.01, high=100, metavar="X")
     ] = 1.0,
@@ -141,11 +144,26 @@ def play(
     as_json: opt.AsJson = False,
 ) -> None:
     """Watch a trained agent: in a window, the terminal or a file."""
+    if follow:
+        from fastpong.commands.follow import run as run_following
+
+        if versus or out is not None:
+            raise UsageError("--follow shows a run as it learns: leave out --versus and --out")
+        run_following(checkpoint, terminal, max_steps, speed, as_json, sticky, sample, seed, engine)
+        return
     from fastpong.agent import load
-    from fastpong.commands.play import run
 
     agent = load(checkpoint, sticky=sticky, sample=sample)
-    run(agent, seed, out, terminal, max_steps, speed, as_json, engine, checkpoint, versus)
+    if versus:
+        from fastpong.commands.versus import run as run_versus
+
+        if terminal or max_steps is not None:
+            raise UsageError("--versus is a page with whole games: leave out --terminal and --steps")
+        run_versus(agent, out, speed, as_json)
+        return
+    from fastpong.commands.play import run
+
+    run(agent, seed, out, terminal, max_steps, speed, as_json, engine, checkpoint)
 
 
 @_command("eval", "fastpong eval --games 200", "fastpong eval runs/fast-1 --seed 3 --json")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from fastpong.agent import Agent
 from fastpong.arrays import U8, Arrays
-from fastpong.commands import film, page, terminal, versus, window
+from fastpong.commands import film, page, terminal, window
 from fastpong.envs.base import LocalEnvs
 from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.errors import UsageError, tell
@@ -90,17 +90,9 @@ class Match:
 
 def run(
     agent: Agent, seed: int, out: Path | None, in_terminal: bool, max_steps: int | None, speed: float, as_json: bool,
-    engine: str = DEFAULT_ENGINE, checkpoint: Path | None = None, against_it: bool = False,
+    engine: str = DEFAULT_ENGINE, checkpoint: Path | None = None,
 ) -> None:  # fmt: skip
-    """Play a game, show it, and print its result; or write the page in which the user plays against the agent.
-
-    `checkpoint` is where the agent comes from.
-    """
-    if against_it:
-        if in_terminal or max_steps is not None:
-            raise UsageError("--versus is a page with whole games: leave out --terminal and --steps")
-        versus.run(agent, out, speed, as_json)
-        return
+    """Play a game, show it, and print its result. `checkpoint` is where the agent comes from."""
     match = play(agent, out, in_terminal, max_steps, speed, seed, engine, checkpoint)
     won, lost = match.score
     if as_json:

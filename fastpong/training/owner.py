@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -33,7 +34,7 @@ class Owner:
             raise UsageError(f"cannot write {self._lock}: {error.strerror}") from None
         try:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _lock(file)
             except BlockingIOError:
                 raise UsageError(
                     f"another fastpong is training in {self._folder}: stop it, or choose another --run"
@@ -46,6 +47,20 @@ class Owner:
             self._owned = None
             os.close(file)
 
+    def is_held(self) -> bool:
+        """Whether a process trains there, or may: where the file system has no locks nobody knows."""
+        try:
+            file = os.open(self._lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(file)
+        return False
+
     def is_ours(self) -> bool:
         """Whether the folder is the one that is held, neither moved nor deleted nor replaced; or none is held."""
         with contextlib.suppress(OSError):
@@ -56,3 +71,12 @@ class Owner:
         """Raise `CheckpointError` if it is not."""
         if not self.is_ours():
             raise CheckpointError(f"{self._folder} was moved, deleted or replaced while a run was writing there")
+
+
+def _lock(file: int) -> None:
+    """Lock a file; raises BlockingIOError if another process keeps it, and does not only look as in `Owner.is_held`."""
+    with contextlib.suppress(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return
+    time.sleep(0.1)
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -111,6 +111,10 @@ class RunFolder:
         """Whether the folder is still there, and the one that was locked."""
         return self.path.exists() and self._owner.is_ours()
 
+    def is_training(self) -> bool:
+        """Whether a process trains here; also where it cannot be told, see `Owner.is_held`."""
+        return self._owner.is_held()
+
     def _others(self) -> list[Path]:
         """Return what is in the folder, but for what a killed process left half written."""
         return sorted(one for one in self.path.iterdir() if not _LEFT.fullmatch(one.name))
@@ -122,6 +126,11 @@ class RunFolder:
     def candidates(self) -> list[Path]:
         """Weights that may be the best of the run, in the order of their steps."""
         return saved_in(self._candidates)
+
+    def weights(self) -> list[tuple[int, Path]]:
+        """Return steps and file of all weights saved on the way, the newest first; a checkpoint is a larger file."""
+        saved = [*self.candidates(), *self.checkpoints()]
+        return sorted(((_steps(path), path) for path in saved), key=lambda one: one[0], reverse=True)
 
     def newest(self, check: Callable[[Arrays, Facts], None] = lambda arrays, facts: None) -> Newest:
         """Load the newest good checkpoint.

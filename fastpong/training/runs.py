@@ -1,5 +1,6 @@
 """Which run, and whose weights, a command means."""
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping
 from importlib import resources
@@ -9,6 +10,7 @@ from fastpong import files
 from fastpong.arrays import Arrays
 from fastpong.config import Config, changed, check
 from fastpong.errors import UsageError
+from fastpong.training.checkpoint import CheckpointError
 from fastpong.training.facts import load_policy
 from fastpong.training.run_folder import CHANGEABLE, RunFolder
 
@@ -30,6 +32,19 @@ def load_weights(path: Path | None) -> tuple[Config, Arrays]:
     Of a run it is its best. Without a path it is the agent that ships with the package. Raises `CheckpointError`.
     """
     return load_policy(weights_file(path))
+
+
+def newest_weights(run: RunFolder, after: int = -1) -> tuple[int, Config, Arrays] | None:
+    """Load the newest weights of a run that trains, if they are of more steps than `after`: steps, settings, weights.
+
+    Those that are damaged, or deleted meanwhile, are passed over.
+    """
+    for steps, path in run.weights():
+        if steps <= after:
+            break
+        with contextlib.suppress(CheckpointError):
+            return steps, *load_policy(path)
+    return None
 
 
 def create_run(path: Path | None, config: Config, about: Mapping[str, object]) -> RunFolder:

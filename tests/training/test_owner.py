@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -90,3 +91,16 @@ def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path: Path) -> None
     with pytest.raises(UsageError, match="cannot write"), run.lock():
         pass
     assert not victim.exists()
+
+
+def test_who_looks_whether_a_run_trains_does_not_keep_it_from_beginning(tmp_path: Path) -> None:
+    run = made(tmp_path / "run")
+    assert not run.is_training()
+    with run.lock():
+        assert run.is_training() and RunFolder(run.path).is_training()
+    assert not run.is_training()
+    look = os.open(run.path / "lock", os.O_RDONLY)
+    fcntl.flock(look, fcntl.LOCK_SH)
+    threading.Timer(0.03, os.close, (look,)).start()
+    with run.lock():
+        assert run.is_training()
