@@ -46,7 +46,7 @@ from bench.damage import (
     other_kinds,
     resealed,
 )  # fmt: skip
-from fastpong.commands.plot import plot
+from fastpong.commands.plot import run as plot
 from fastpong.config import Config, make_config
 from fastpong.config_sources import parse_assignments, read_toml, to_toml
 from fastpong.envs.vector_env import VectorEnv
@@ -55,7 +55,9 @@ from fastpong.parallel.machine import LAUNCHERS, launched
 from fastpong.training.actor import Actor
 from fastpong.training.checkpoint import load, save
 from fastpong.training.facts import checked_line, parse_metrics
-from fastpong.training.progress import LiveProgress, PlainProgress, svg_curve
+from fastpong.training.limits import Limits
+from fastpong.training.panel import Course, LiveProgress
+from fastpong.training.progress import PlainProgress
 from fastpong.training.runs import load_weights, resumed_run
 from fastpong.training.trainer import Trainer
 
@@ -208,12 +210,11 @@ class Fuzz:
                 display.metrics(line)
         assert all(text.isprintable() for text in told.getvalue().splitlines())
         if rng.random() < 0.01:
-            live = LiveProgress(Console(file=io.StringIO(), force_terminal=True, width=80), "a run", lines)
+            console = Console(file=io.StringIO(), force_terminal=True, width=80)
+            live = LiveProgress(console, "a run", Course(18.0, Limits(rng.choice((None, 10**6))), lines))
             for line in lines:
                 live.metrics(line)
             live.close()
-            points = [(line["steps"], line["score"]) for line in lines if line["score"] is not None]
-            svg_curve(points) if len(points) > 1 else ""
         if rng.random() < 0.001:
             self._plot(lines)
         for line in lines:
@@ -222,7 +223,7 @@ class Fuzz:
     def _plot(self, lines: list[dict[str, Any]]) -> None:
         path = self._file.with_suffix(".jsonl")
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        plot([path], self._file.with_suffix(".svg"), "minutes")
+        plot([path], None, "minutes", "0,10", self._file.with_suffix(".svg"))
 
     def _texts(self, rng: random.Random) -> None:
         name = rng.choice([*asdict(self._saved.config), "x"])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from fastpong import __version__, config
+from fastpong import config
 from fastpong.agent import Agent, load
 from fastpong.config import PRESETS, Config, at_least
 from fastpong.envs.engine import DEFAULT_ENGINE
@@ -15,10 +15,12 @@ from fastpong.training.evaluate import Evaluation, choose_best
 from fastpong.training.evaluate import evaluate as evaluate_weights
 from fastpong.training.events import Callback, Watched
 from fastpong.training.facts import read_metrics
-from fastpong.training.loop import Limits, Result
-from fastpong.training.progress import KINDS, Progress, make_progress
+from fastpong.training.limits import Limits
+from fastpong.training.loop import Result
+from fastpong.training.panel import KINDS, make_progress
+from fastpong.training.progress import Progress
 from fastpong.training.run_folder import RunFolder
-from fastpong.training.session import Request, hold
+from fastpong.training.session import Request, hold, what_next
 
 
 @dataclass(frozen=True)
@@ -114,15 +116,17 @@ def train(
     watched = Watched(Progress(), [callback] if callback else [])
 
     def show(config: Config, folder: RunFolder, past: list[dict[str, Any]]) -> Progress:
-        title = f"fastpong {__version__} · preset {config.preset} · run {folder.path}"
-        watched.display = make_progress(progress, title, past, config.preset, config.num_envs)
+        watched.display = make_progress(progress, config, folder.path, past, limits)
         return watched
 
     def report(config: Config, folder: RunFolder, result: Result) -> dict[str, Any] | None:
         if watched.failure:
             raise watched.failure
         interrupted = result.reason == "interrupted"
-        return None if interrupted else choose_best(config, folder, workers, watched.note, engine)
+        best = None if interrupted else choose_best(config, folder, workers, watched.note, engine)
+        for text in what_next(folder, result, engine):
+            watched.note(text)
+        return best
 
     outcome = hold(request, show, report)
     return Run(outcome.folder.path, outcome.result.reason, outcome.result.metrics, outcome.report)

@@ -105,7 +105,7 @@ def train(
         return
     from fastpong.commands.train import run as run_training
     from fastpong.parallel.ray import Placing
-    from fastpong.training.loop import Limits
+    from fastpong.training.limits import Limits
     from fastpong.training.session import Request
 
     placing = Placing(ray_address, actors, actor_cpus, placement, ray_ship)
@@ -218,22 +218,12 @@ def export(
     tell(f"written to {run(load(checkpoint), to, out)}", result=True)
 
 
-@_command("plot", "fastpong plot runs/fast-1", "fastpong plot runs/* --x minutes --out curves.svg")
-def plot(
-    runs: Annotated[
-        list[Path], typer.Argument(help="Run folders, metrics.jsonl files, or files of bench/runs.", metavar="RUN…")
-    ],
-    out: Annotated[
-        Path | None, opt.option("The picture: .png, .svg or .pdf.", default="curve.png", metavar="FILE")
-    ] = None,
-    x: Annotated[str, opt.option("The x axis: steps, frames or minutes.", default="steps", metavar="AXIS")] = "steps",
-) -> None:
-    """Draw learning curves."""
-    from fastpong.commands.plot import plot as run_plot
+@_command("plot", "fastpong plot runs/fast-1", "fastpong plot runs/* --by gamma --to 0,10,17 --out curves.svg")
+def plot(runs: opt.Runs, by: opt.By = None, x: opt.XAxis = "steps", to: opt.To = None, out: opt.Picture = None) -> None:
+    """Draw learning curves; print them without --out."""
+    from fastpong.commands.plot import run
 
-    out = out or Path("curve.png")
-    run_plot(runs, out, x)
-    tell(f"written to {out}", result=True)
+    run(runs, by, x, to, out)
 
 
 @_command("settings", "fastpong settings", "fastpong settings gamma")

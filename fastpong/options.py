@@ -165,6 +165,18 @@ Sample = Annotated[bool, option("Sample actions, as in training; greedy otherwis
 PlaySeed = Annotated[
     int, option("Seed of the games, never those of training; play shows eval's first.", default=0, low=0, metavar="N")
 ]
+Runs = Annotated[
+    list[Path],
+    typer.Argument(help="Run folders, folders of runs, metrics.jsonl files, or files of bench/runs.", metavar="RUN…"),
+]
+By = Annotated[str | None, option("Group the runs by these settings, as gamma,seed.", "--by", metavar="KEY,…")]
+XAxis = Annotated[str, option("The x axis: steps, frames or minutes.", "--x", default="steps", metavar="AXIS")]
+To = Annotated[
+    str | None, option("Tell when these scores were reached.", "--to", default="0,10,17 in a table", metavar="SCORE,…")
+]
+Picture = Annotated[
+    Path | None, option("A picture: .png, .svg or .pdf.", "--out", default="curve and table here", metavar="FILE")
+]
 AsJson = Annotated[bool, option("Print the result as one JSON object.", "--json")]
 Ray = Annotated[bool, option("Step the envs in Ray actors, on a Ray of this machine.", "--ray", group="Ray")]
 RayAddress = Annotated[

@@ -59,9 +59,10 @@ def test_training_in_a_terminal_that_changes_its_size(tmp_path: Path) -> None:
     one.process.send_signal(signal.SIGINT)
     one.read()
     assert one.process.wait(60) == 130
-    stopped, next_ = plain(one.seen)[-2:]
+    stopped, go_on, see = plain(one.seen)[-3:]
     assert stopped.startswith("stopped, interrupted: ")
-    assert next_ == "go on: fastpong train --run run --resume · watch it: fastpong play run --terminal"
+    assert go_on == "go on:        fastpong train --run run --resume"
+    assert see == "see it play:  fastpong play run --terminal"
 
 
 def test_a_terminal_that_cannot_redraw_gets_lines(folder: Path) -> None:

@@ -19,7 +19,8 @@ from fastpong.learners.updater import Samples, TwoThreads
 from fastpong.parallel.comm import Serial
 from fastpong.training.actor import Actor
 from fastpong.training.checkpoint import load
-from fastpong.training.loop import Limits, train
+from fastpong.training.limits import Limits
+from fastpong.training.loop import train
 from fastpong.training.progress import PlainProgress
 from fastpong.training.run_folder import RunFolder
 from fastpong.training.runs import load_weights

@@ -11,7 +11,7 @@ from fastpong.agent import Agent
 from fastpong.api import evaluate
 from fastpong.errors import tell
 from fastpong.training.evaluate import Evaluation
-from fastpong.training.progress import can_redraw
+from fastpong.training.panel import can_redraw
 
 
 def run(agent: Agent, seed: int, games: int, workers: int | None, engine: str, as_json: bool) -> None:

@@ -1,133 +1,124 @@
-"""``fastpong plot``: learning curves."""
+"""``fastpong plot``: learning curves of runs and groups of runs, as a picture, or in the terminal."""
 
-import contextlib
-import json
-import os
-from collections.abc import Callable, Iterator, Sequence
+import math
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from fastpong import files
-from fastpong.config import Config
-from fastpong.errors import UsageError, missing, printable, tell
-from fastpong.training.facts import MAX_METRICS, read_metrics
-from fastpong.training.run_folder import RunFolder
+from fastpong.commands.histories import X, read_groups
+from fastpong.config import nearest, settings
+from fastpong.errors import UsageError, printable, tell
+from fastpong.pong import WINNING
+from fastpong.show.curve import LABEL, braille
+from fastpong.show.figure import Axis, draw
+from fastpong.show.groups import Group, band, reached, spread
 
-AXES: dict[str, tuple[str, Callable[[dict[str, Any]], float]]] = {
-    "steps": ("million steps (4 frames each)", lambda line: line["steps"] / 1e6),
-    "frames": ("million frames", lambda line: 4 * line["steps"] / 1e6),
-    "minutes": ("minutes", lambda line: line["wall_s"] / 60),
+AXES = {
+    "steps": (X("steps", 1e-6), Axis("million steps (4 frames each)", "M", 2)),
+    "frames": (X("steps", 4e-6), Axis("million frames", "M", 2)),
+    "minutes": (X("wall_s", 1 / 60), Axis("minutes", "min", 2)),
 }
-"""What the x axis may show: its label, and the number of a line of metrics."""
+"""What the x axis may show."""
 
-Curve = tuple[str, list[tuple[float, float]]]
-"""A name, and points: x and score."""
+LEVELS = (0.0, 10.0, 17.0)
+"""Scores of the table, where none are given."""
 
-_INSIDE = 8  # curves that a legend inside the picture has room for
-_NEVER = 22  # a target that no run reaches
+_ROWS = 15
 
 
-def plot(runs: Sequence[Path], out: Path, x: str = "steps") -> None:
-    """Draw score against one of `AXES`, a line for each run, and the runs' targets.
+def run(paths: Sequence[Path], by: str | None, x: str, to: str | None, out: Path | None) -> None:
+    """Draw the runs into `out`, and say so; or print a curve and a table.
 
-    `runs` are run folders, ``metrics.jsonl`` files, and JSON files of ``bench/runs`` that hold several runs. One
-    without a curve is left out, which is told. Raises `UsageError` if none is left, or `out` has an unknown ending;
-    `FastpongError` without matplotlib.
+    `by` has names of settings, `to` has scores, with commas; `x` is one of `AXES`. A run without a curve is left out,
+    which is told. Raises `UsageError` if none is left, or for what is no such name or number; `FastpongError` without
+    matplotlib, which only a picture needs.
     """
     if x not in AXES:
         raise UsageError(f"--x is one of {', '.join(AXES)}, not '{x}'")
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise missing("plotting", "matplotlib", "plot") from None
-    label, number = AXES[x]
-    curves, targets = _curves(runs, number)
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    axes = figure.add_subplot()
-    lines = [axes.plot(*zip(*points, strict=True), linewidth=1.5)[0] for _, points in curves]
-    for target in targets - {_NEVER}:
-        axes.axhline(target, color="grey", linestyle=":", linewidth=1)
-    axes.set_xlabel(label)
-    axes.set_ylabel("mean score of the last 100 games")
-    axes.set_title("fastpong learning Pong")
-    axes.grid(alpha=0.3)
-    numbers = [str(number) for number in range(len(lines))]
-    if len(curves) > _INSIDE:
-        more = {"loc": "outside right upper", "fontsize": "x-small", "ncols": -(-len(curves) // 24)}
-        legend = figure.legend(lines, numbers, frameon=False, **more)
-    else:
-        legend = axes.legend(lines, numbers, frameon=False, loc="lower right")
-    for text, (name, _) in zip(legend.get_texts(), curves, strict=True):
-        text.set_parse_math(False)  # a name with $ is no formula, and one with _ at its begin is a name, too
-        text.set_text(printable(name))
-    try:
-        figure.savefig(out, dpi=150)
-    except (ValueError, OSError) as error:
-        raise UsageError(f"cannot write {out}: {error}") from None
-
-
-def _curves(runs: Sequence[Path], number: Callable[[dict[str, Any]], float]) -> tuple[list[Curve], set[float]]:
-    """Return the curves of some runs, and their targets; tells what is left out."""
-    curves: list[Curve] = []
-    targets: set[float] = set()
-    complaints = []
-    for run, name in zip(runs, names_of(runs), strict=True):
-        try:
-            curves += list(_curves_of(run, name, len(runs) > 1, number))  # all of a file, or none
-        except UsageError as error:
-            complaints.append(str(error))
-            continue
-        with contextlib.suppress(UsageError):  # a run of another version has a curve, but no target that is known
-            targets.add((RunFolder(run).config() if run.is_dir() else Config()).target_score)
-    if not curves:
-        raise UsageError("; ".join(complaints))
+    keys, levels = _keys(by), _levels(to)
+    if levels is None:
+        levels = [] if out else [*LEVELS]
+    groups, complaints = read_groups(paths, keys, AXES[x][0], levels)
     for complaint in complaints:
         tell(f"{complaint}: left out")
-    return curves, targets
+    axis = AXES[x][1]
+    if out:
+        draw(groups, axis, levels, out)
+        tell(f"written to {out}", result=True)
+    else:
+        columns, rows = shutil.get_terminal_size((80, 24))
+        drawn = curves(groups, axis, columns, min(_ROWS, max(4, rows - 4)))
+        tell(*drawn, "", *table(groups, axis, levels, columns), result=True)
 
 
-def _curves_of(run: Path, name: str, named: bool, number: Callable[[dict[str, Any]], float]) -> Iterator[Curve]:
-    """Yield the curve of a run, or those of a file with several, with the file's name where it is `named`."""
+def _keys(by: str | None) -> list[str]:
+    keys = by.split(",") if by else []
+    for key in keys:
+        if key not in settings():
+            meant = nearest(key, settings())
+            hint = f"did you mean {meant}?" if meant else "fastpong settings lists them"
+            raise UsageError(f"--by takes names of settings, not '{key}': {hint}")
+    return keys
+
+
+def _levels(to: str | None) -> list[float] | None:
+    if to is None:
+        return None
     try:
-        path = run / "metrics.jsonl" if run.is_dir() else run
-        if path.suffix == ".json":
-            several = [(f"{name}, {one}" if named else one, lines) for one, lines in _several(path)]
-        else:
-            several = [(name, read_metrics(path))]
-        for one, lines in several:
-            points = [(float(number(line)), float(line["score"])) for line in lines if line["score"] is not None]
-            if not points:
-                raise UsageError(f"{path} has no finished game yet")
-            yield one, points
-    except OSError as error:
-        raise UsageError(f"cannot read {run}: {error.strerror}") from None
-    except (KeyError, TypeError, AttributeError, ValueError, OverflowError):
-        raise UsageError(f"{path} is not a metrics.jsonl of fastpong") from None
-
-
-def names_of(runs: Sequence[Path]) -> list[str]:
-    """Return a name for each run: the shortest ending of its path that no other one has."""
-    parts = []
-    for path in (Path(os.path.abspath(run)) for run in runs):
-        ending = path.suffix in (".json", ".jsonl")  # a folder keeps what only looks like one
-        parts.append((path.parent if path.name == "metrics.jsonl" else path.with_suffix("") if ending else path).parts)
-    names = []
-    for one in parts:
-        others = [other for other in parts if other != one]
-        lengths = (length for length in range(1, len(one)) if all(one[-length:] != other[-length:] for other in others))
-        names.append(str(Path(*one[-next(lengths, len(one)) :])))
-    return names
-
-
-def _several(path: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Yield name and lines of each run of a file of ``bench/runs``: columns, and rows by arm and seed."""
-    try:
-        stored = json.loads(files.read(path, MAX_METRICS))
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+        levels = [float(level) for level in to.split(",")]
     except ValueError:
-        raise UsageError(f"{path} is not JSON") from None
-    for arm, runs in stored["arms"].items():
-        for seed, rows in runs["seeds"].items():
-            name = f"seed {seed}" if len(stored["arms"]) == 1 else f"{arm}, seed {seed}"
-            yield name, [dict(zip(stored["columns"], row, strict=True)) for row in rows]
+        levels = [-WINNING - 1.0]
+    if not all(-WINNING <= level <= WINNING for level in levels):
+        raise UsageError(f"--to takes scores from {-WINNING} to {WINNING} with commas, as 0,10,17, not '{to}'")
+    return sorted(set(levels))
+
+
+def curves(groups: Sequence[Group], axis: Axis, width: int, height: int) -> list[str]:
+    """Return the median of each group, or its only run, in `height` lines, with the names of the groups beside them."""
+    names = [_short(printable(group), width // 3) for group in groups]
+    wide = max(width - max(map(len, names)) - 1, LABEL + 20)
+    end = max(one.end for group in groups for one in group.runs) or 1.0
+    drawn = []
+    for group in groups:
+        middle = band(group) if len(group.runs) > 1 else None
+        drawn.append([*zip(middle.x, middle.median, strict=True)] if middle else group.runs[0].points)
+    ticks = {float(y): str(y) for y in (WINNING, 0, -WINNING)}
+    lines = braille(drawn, wide, height, end, -WINNING, WINNING, 0, ticks)
+    ends = [(height - 1) * (WINNING - points[-1][1]) / (2 * WINNING) for points in drawn]
+    for name, row in zip(names, spread(ends, 1, 0, height - 1), strict=True):
+        lines[round(row)] += f" {name}" if len(lines[round(row)]) == wide else f", {name}"
+    scale = f" {end:.{axis.digits}f} {axis.label}"
+    return [*lines, f"{' ' * LABEL}└0{'─' * (wide - LABEL - 2 - len(scale))}{scale}"]
+
+
+def table(groups: Sequence[Group], axis: Axis, levels: Sequence[float], width: int) -> list[str]:
+    """Return lines that tell when the runs of each group reached each level: median, interval, and how many.
+
+    Names are cut to make them no longer than `width`.
+    """
+    head = ("group", "to", f"median, {axis.unit}", "95 % interval", "runs")
+    rows = [head]
+    for group in groups:
+        name = printable(group.name)
+        for level in levels:
+            one = reached(group, level)
+            median = f"{'' if one.sure else '> '}{one.median:.{axis.digits}f}"
+            interval = ""
+            if one.low is not None and one.high is not None:
+                until = f"… {one.high:.{axis.digits}f}" if one.high < math.inf else "or later"
+                interval = f"{one.low:.{axis.digits}f} {until}"
+            runs = one.told_misses(axis.digits) or f"{len(group.runs)} of {len(group.runs)}"
+            rows.append((name, f"{level:g}", median, interval, runs))
+            name = ""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+    widths[0] = min(widths[0], max(8, width - sum(widths[1:]) - 2 * len(widths[1:])))
+    lines = []
+    for name, to, median, interval, runs in rows:
+        told = _short(name, widths[0]).ljust(widths[0])
+        cells = [told, to.rjust(widths[1]), median.rjust(widths[2]), interval.ljust(widths[3]), runs]
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def _short(name: str, length: int) -> str:
+    return name if len(name) <= length else f"…{name[1 - length :]}"

@@ -2,19 +2,18 @@
 
 import contextlib
 import json
-import shlex
 from typing import Any
 
-from fastpong import __version__
 from fastpong.commands.evaluate import count, interval
 from fastpong.config import Config
 from fastpong.errors import UsageError, tell
 from fastpong.training.evaluate import choose_best
 from fastpong.training.events import Watched
 from fastpong.training.loop import Result
-from fastpong.training.progress import KINDS, Progress, make_progress
+from fastpong.training.panel import KINDS, make_progress
+from fastpong.training.progress import Progress
 from fastpong.training.run_folder import RunFolder
-from fastpong.training.session import Request, hold, to_go_on
+from fastpong.training.session import Request, hold, what_next
 from fastpong.training.tensorboard import tensorboard
 
 
@@ -30,22 +29,15 @@ def run(request: Request, show: str | None, log: str | None, as_json: bool) -> i
     make_log = tensorboard() if log else None
 
     def display(config: Config, folder: RunFolder, past: list[dict[str, Any]]) -> Progress:
-        title = f"fastpong {__version__} · preset {config.preset} · run {folder.path}"
-        progress = make_progress(show, title, past, config.preset, config.num_envs)
+        progress = make_progress(show, config, folder.path, past, request.limits)
         return Watched(progress, [make_log(folder.path)]) if make_log else progress
 
     def report(config: Config, folder: RunFolder, result: Result) -> None:
         _report(config, folder, result, request, as_json)
         if not as_json and show != "none":
-            tell(what_next(folder, result, request.engine))
+            tell(*what_next(folder, result, request.engine))
 
     return 130 if hold(request, display, report).result.reason == "interrupted" else 0
-
-
-def what_next(folder: RunFolder, result: Result, engine: str) -> str:
-    """Return the commands with which a run goes on, unless it has reached its target, and with which to look at it."""
-    go_on = "" if result.reason == "target" else f"go on: {to_go_on(folder, engine)} · "
-    return f"{go_on}watch it: fastpong play {shlex.quote(str(folder.path))} --terminal"
 
 
 def _report(config: Config, folder: RunFolder, result: Result, request: Request, as_json: bool) -> None:

@@ -53,6 +53,10 @@ class Watched(Progress):
         """See `Progress`."""
         self.display.note(text)
 
+    def busy(self, text: str) -> None:
+        """See `Progress`."""
+        self.display.busy(text)
+
     def metrics(self, line: Mapping[str, Any]) -> None:
         """See `Progress`."""
         self.display.metrics(line)

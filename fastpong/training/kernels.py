@@ -60,12 +60,14 @@ class Compiling:
     """What a run of so many ranks needs compiled: compiled, or loaded from the cache.
 
     With an empty cache subprocesses begin at once with the kernels that learn and with the console, if there is a core
-    for them, while this process compiles the kernels that act.
+    for them, while this process compiles the kernels that act. `busy` is told what is waited for.
     """
 
-    def __init__(self, config: Config, ranks: int = 1, engine: str = "ale"):
+    def __init__(
+        self, config: Config, ranks: int = 1, engine: str = "ale", busy: Callable[[str], object] = lambda text: None
+    ):
         remove_old_folders()
-        self._config, self._ranks = config, ranks
+        self._config, self._ranks, self._busy = config, ranks, busy
         self._cached = all(is_cached(kernel) for kernel in LEARNERS[config.algorithm].SLOW_KERNELS)
         alone = ranks > 1 or usable_cores() < 2
         learning = ["fastpong.training.kernels", json.dumps(asdict(config))]
@@ -82,14 +84,22 @@ class Compiling:
 
         Then the console is compiled as well, or else its first user does it.
         """
+        self._busy("loading the kernels" if self._cached else "compiling the kernels, once")
         load_acting(self._config)
         if not self.apart and (self._ranks > 1 or not self._cached):
             load_learning(self._config, self._ranks)
-        _wait(self._judging)
+        self._wait(self._judging, "the console")
 
     def wait(self) -> None:
         """Wait until the first batch can be learned from: if the subprocess has failed, this process compiles."""
-        _wait(self._learning)
+        self._wait(self._learning, "the kernels that learn")
+
+    def _wait(self, one: "subprocess.Popen[bytes] | None", what: str) -> None:
+        if one and one.stdout and not one.stdout.closed:
+            if not select.select([one.stdout], [], [], 0.0)[0]:
+                self._busy(f"compiling {what}, once")
+                select.select([one.stdout], [], [], COMPILE_SECONDS)
+            one.stdout.close()
 
     def close(self) -> None:
         """Wait for nothing: subprocesses fill the cache and end by themselves."""
@@ -98,19 +108,16 @@ class Compiling:
                 _leave(one)
 
 
-def compiled(config: Config, comm: Communicator, engine: str, note: Callable[[str], object]) -> Compiling:
+def compiled(config: Config, comm: Communicator, engine: str, busy: Callable[[str], object]) -> Compiling:
     """Load what acts and the console, on rank 0 first: it fills the cache, which is safe, but slow, to fill twice.
 
-    `note` is told what is done.
+    `busy` is told what is done.
     """
-    note("loading the console and the kernels (compiling them takes half a minute, once)")
     if comm.rank:
         comm.barrier()
-    compiling = Compiling(config, comm.size, engine)
+    compiling = Compiling(config, comm.size, engine, busy)
     if engine == "ale" or is_judged():  # else the engine has to be compiled first
         start_early(engine)
-    if compiling.apart:
-        note("a subprocess compiles the kernels that learn: the first update waits for it")
     compiling.load()
     if not comm.rank:
         comm.barrier()
@@ -133,12 +140,6 @@ def _leave(one: "subprocess.Popen[bytes]") -> None:
         one.stdin.close()
     one.stdout.close()
     _LEFT[:] = [other for other in (*_LEFT, one) if other.poll() is None]
-
-
-def _wait(one: "subprocess.Popen[bytes] | None") -> None:
-    if one and one.stdout and not one.stdout.closed:
-        select.select([one.stdout], [], [], COMPILE_SECONDS)
-        one.stdout.close()
 
 
 def _spare(config: Config) -> Config:

@@ -1,6 +1,5 @@
 """The training loop, top to bottom: step, learn, log, save, stop."""
 
-import dataclasses
 import math
 import time
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from fastpong.arrays import Arrays
-from fastpong.config import Config, at_least
+from fastpong.config import Config
 from fastpong.envs.division import check_workers
 from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.judge import usable
@@ -25,6 +24,7 @@ from fastpong.training.actor import Actor, Sampler
 from fastpong.training.checkpoint import CheckpointError
 from fastpong.training.facts import Facts
 from fastpong.training.kernels import compiled
+from fastpong.training.limits import Limits
 from fastpong.training.progress import Progress
 from fastpong.training.remote import RaySampler
 from fastpong.training.run_folder import Newest, RunFolder
@@ -32,27 +32,8 @@ from fastpong.training.trainer import Trainer
 
 Reason = Literal["target", "steps", "minutes", "callback", "interrupted", "losses"]
 
-
-@dataclass(frozen=True)
-class Limits:
-    """When a run stops before its target: at so many steps over all envs, or so many minutes after `began`.
-
-    Raises `UsageError` for what is no such number: a run would never end.
-    """
-
-    steps: int | None = None
-    minutes: float | None = None
-    began: float = dataclasses.field(default_factory=time.perf_counter)
-
-    def __post_init__(self) -> None:
-        if self.steps is not None:
-            at_least("steps", self.steps, 1, whole=True)
-        if self.minutes is not None:
-            at_least("minutes", self.minutes, 0.001)
-
-    def time_is_up(self) -> bool:
-        """Whether the minutes are over."""
-        return self.minutes is not None and time.perf_counter() - self.began >= 60 * self.minutes
+FIRST_LINE = 5_000
+"""Steps of the first line of metrics, so that there is something to see soon."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +63,7 @@ def train(
     comm, limits = comm or Serial(), limits or Limits()
     with (
         Interrupts() as interrupts,
-        closing(compiled(config, comm, engine, progress.note)) as compiling,
+        closing(compiled(config, comm, engine, progress.busy)) as compiling,
         _sampler(config, comm, workers, cluster, engine, progress) as sampler,
         closing(Trainer(config, sampler, comm, compiling)) as trainer,
     ):
@@ -97,17 +78,17 @@ def train(
         most = limits.steps or math.inf
         ended = reason = _why_stop(trainer.reached_target(), trainer.stats.steps >= most) if resume else None
         if not ended:
-            progress.note(_division(config.num_envs, comm, workers, cluster))
+            progress.busy(_division(config.num_envs, comm, workers, cluster))
 
         log.begin()
         while not reason:
-            trainer.step(trainer.steps_until(min(most, log.due_at(config.log_interval))))
+            trainer.step(trainer.steps_until(min(most, log.line_due_at())))
             learned = trainer.learn_if_due()
             if learned:
                 progress.learned(trainer.stats.steps, trainer.learner.statistics)
                 log.keep_history()
             full = trainer.stats.steps >= most
-            log_due = (learned and trainer.learner.log_each_batch) or log.is_due(config.log_interval)
+            log_due = (learned and trainer.learner.log_each_batch) or trainer.stats.steps >= log.line_due_at()
             if full or log_due:
                 trainer.synchronise()
             elif not trainer.synchronised:
@@ -191,6 +172,11 @@ class _Log:
     def due_at(self, interval: int) -> int:
         """Return the first multiple of this number of steps after the last line."""
         return (self._steps // interval + 1) * interval
+
+    def line_due_at(self) -> int:
+        """Return the steps of the next line that no batch brings."""
+        due = self.due_at(self._config.log_interval)
+        return due if self._trainer.learner.log_each_batch or self._steps >= FIRST_LINE else min(due, FIRST_LINE)
 
     def is_due(self, interval: int) -> bool:
         """Whether a multiple of this number of steps was passed since the last line."""

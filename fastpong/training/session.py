@@ -20,7 +20,8 @@ from fastpong.parallel.mpi import connect
 from fastpong.parallel.ray import Cluster, Placing
 from fastpong.training.checkpoint import NoCheckpointError
 from fastpong.training.facts import parse_metrics
-from fastpong.training.loop import Limits, Result, train
+from fastpong.training.limits import Limits
+from fastpong.training.loop import Result, train
 from fastpong.training.progress import Progress
 from fastpong.training.remote import RayActor
 from fastpong.training.run_folder import RunFolder
@@ -130,6 +131,12 @@ def to_go_on(folder: RunFolder, engine: str) -> str:
     """Return the command with which a run goes on, as a shell reads it."""
     chosen = "" if engine == DEFAULT_ENGINE else f" --engine {engine}"
     return f"fastpong train --run {shlex.quote(str(folder.path))} --resume{chosen}"
+
+
+def what_next(folder: RunFolder, result: Result, engine: str) -> list[str]:
+    """Return a line each: how a run goes on, unless it has reached its target, and how to see it play."""
+    go_on = [] if result.reason == "target" else [f"go on:        {to_go_on(folder, engine)}"]
+    return [*go_on, f"see it play:  fastpong play {shlex.quote(str(folder.path))} --terminal"]
 
 
 def _with_hint(error: FastpongError, folder: RunFolder, engine: str) -> FastpongError:

@@ -1,56 +1,126 @@
 import json
+import re
+import shutil
+import statistics
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from fastpong.commands.plot import AXES, names_of, plot
+from bench.ablation import COLUMNS
+from bench.learning import table as learning_table
+from fastpong.commands.histories import ABLATION, names_of, read_groups
+from fastpong.commands.plot import AXES, run, table
 from fastpong.config import make_config
 from fastpong.errors import UsageError
 from fastpong.training.run_folder import RunFolder
 from tests.support.runs import line
 
+STORED = Path(__file__).parents[2] / "bench" / "runs"
 
-def write_run(path: Path, scores: list[float | None]) -> Path:
-    lines = [json.dumps(line(1000 * i, wall_s=60 * i, score=score)) for i, score in enumerate(scores, 1)]
-    RunFolder(path).create(make_config("fast"), {})
+
+def write_run(path: Path, scores: list[float | None], **changes: Any) -> Path:
+    """Write a run with a line, of a hundred games, for each score: each thousand steps, and each minute."""
+    lines = [json.dumps(line(1000 * i, wall_s=60 * i, games=100, score=s)) for i, s in enumerate(scores, 1)]
+    RunFolder(path).create(make_config("fast", changes), {})
     (path / "metrics.jsonl").write_text("\n".join(lines) + "\n")
     return path
 
 
+def draw(runs: list[Path], out: Path, by: str | None = None, x: str = "steps", to: str | None = None) -> list[str]:
+    """Draw runs as SVG, and return the texts in it."""
+    run(runs, by, x, to, out)
+    return re.findall("<!-- (.*?) -->", out.read_text())
+
+
 def test_two_runs_in_one_picture(tmp_path: Path) -> None:
     runs = [write_run(tmp_path / "a", [None, -21, -20, -10]), write_run(tmp_path / "b", [-21, -20, 5])]
-    plot(runs, tmp_path / "curve.png")
+    run(runs, None, "steps", None, tmp_path / "curve.png")
     with Image.open(tmp_path / "curve.png") as image:
         assert image.size == (1200, 675)
         colours = {tuple(c) for c in np.asarray(image.convert("RGB")).reshape(-1, 3)}
-    assert (31, 119, 180) in colours and (255, 127, 14) in colours  # a line each
+    assert (0x23, 0x69, 0xC9) in colours and (0xD9, 0x73, 0x0D) in colours  # a line each
 
 
-@pytest.mark.parametrize("x", AXES)
-def test_many_runs_have_their_legend_beside_the_picture(tmp_path: Path, x: str) -> None:
-    runs = [write_run(tmp_path / f"run-{number}", [-21, number]) for number in range(30)]
-    plot(runs, tmp_path / "curve.png", x)
-    with Image.open(tmp_path / "curve.png") as image:
-        picture = np.asarray(image.convert("L"))
-    framed = np.flatnonzero((picture < 128).mean(axis=0) > 0.7)  # columns of the frame's left and right side
-    assert len(framed) >= 2 and framed.max() < 0.85 * picture.shape[1] and (picture[:, framed.max() + 20 :] < 128).any()
+def test_what_the_readmes_picture_is_drawn_from(tmp_path: Path) -> None:
+    texts = draw([STORED / "console-seeds.json"], tmp_path / "curve.svg", x="minutes", to="0,10,17")
+    assert texts.count("console-seeds, 8 runs") == 1 and texts.count("minutes") == 2
+    assert {"to 0", "to 10", "to 17", "3 of 8 not by 2.40 min"} <= set(texts)
 
 
-def test_runs_of_one_file(tmp_path: Path) -> None:
-    """What the README's picture is drawn from, and files that are something else."""
-    plot([Path(__file__).parents[2] / "bench" / "runs" / "console-seeds.json"], tmp_path / "curve.svg", "minutes")
-    assert all(f"<!-- seed {seed} -->" in (tmp_path / "curve.svg").read_text() for seed in (31, 35, 48))
-    other = tmp_path / "other.json"
-    for text, message in (
-        ("{", "is not JSON"),
-        ("[1]", "is not a metrics"),
-        ('{"arms": {"a": 1}}', "is not a metrics"),
-    ):
-        other.write_text(text)
-        with pytest.raises(UsageError, match=message):
-            plot([other], tmp_path / "x.png")
+def test_runs_are_grouped_by_settings_or_by_their_folder(tmp_path: Path) -> None:
+    for seed in range(5):
+        write_run(tmp_path / "low" / f"s{seed}", [-21, seed], gamma=0.9, seed=seed)
+        write_run(tmp_path / "high" / f"s{seed}", [-21, seed, 17], gamma=0.99, seed=seed)  # of another length
+    runs = [*(tmp_path / "low").iterdir(), *(tmp_path / "high").iterdir()]
+    assert {"gamma 0.9, 5 runs", "gamma 0.99, 5 runs"} <= set(draw(runs, tmp_path / "a.svg", "gamma"))
+    texts = draw([tmp_path / "low", tmp_path / "high"], tmp_path / "b.svg", to="17")
+    assert [texts.count(name) for name in ("low, 5 runs", "high, 5 runs", "5 of 5 not by 0.00 M")] == [1, 1, 1]
+    assert "gamma 0.9, seed 3" in draw(runs, tmp_path / "c.svg", "gamma,seed")
+    alone = draw(runs, tmp_path / "d.svg")
+    assert all(alone.count(name) == 1 for name in ("low/s0", "high/s4")) and "low, 5 runs" not in alone
+
+
+def test_bands_are_drawn_from_five_runs_on(tmp_path: Path) -> None:
+    for seed in range(5):
+        write_run(tmp_path / "five" / f"s{seed}", [-21, seed, seed])
+    (few := tmp_path / "four").mkdir()
+    for seed in range(4):
+        (few / f"s{seed}").symlink_to(tmp_path / "five" / f"s{seed}")
+    for folder, bands in ((tmp_path / "five", 1), (few, 0)):
+        draw([folder], tmp_path / "x.svg")
+        assert (tmp_path / "x.svg").read_text().count('id="FillBetweenPolyCollection') == bands
+
+
+def test_the_files_of_the_ablation_and_the_arms_of_a_file_are_groups(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ABLATION == COLUMNS
+    first = STORED / "ablation-first"
+    texts = draw([first / "control.json", first / "clip.json", STORED / "five-seeds.json"], tmp_path / "x.svg")
+    assert {"control, 15 runs", "clip, 5 runs", "five-seeds, left, 5 runs"} <= set(texts)
+    with pytest.raises(UsageError, match="control.json has no times: take --x steps"):
+        draw([first / "control.json"], tmp_path / "x.svg", x="minutes")
+
+
+def test_without_a_picture_a_terminal_shows_curve_and_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # which it does not need
+    monkeypatch.setenv("COLUMNS", "70")
+    run([STORED / "console-seeds.json"], None, "minutes", None, None)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 70 and "\x1b" not in "".join(lines)
+    curve, told = lines[: lines.index("")], [line.split() for line in lines[lines.index("") + 1 :]]
+    assert any(0x2800 < ord(c) < 0x2900 for c in "".join(curve)) and "console-seeds, 8 runs" in "".join(curve)
+    assert told[1][:2] == ["console-seeds", "0"] and told[1][2:] == [
+        "0.53",
+        "0.48",
+        "…",
+        "0.81",
+        "8",
+        "of",
+        "8",
+    ]  # README: 32 s
+    assert told[3][:5] == ["17", "2.09", "1.61", "or", "later"] and told[3][5:] == "3 of 8 not by 2.40".split()
+
+
+def test_the_medians_are_those_of_bench_learning(tmp_path: Path) -> None:
+    groups, _ = read_groups([STORED / "ablation-restarts" / "control.json"], (), AXES["steps"][0], [0.0, 10.0])
+    stored = json.loads((STORED / "ablation-restarts" / "control.json").read_text())["seeds"]
+    rows: list[dict[str, Any]] = []
+    for seed, one in stored.items():
+        hits = [row[0] for row in one["lines"] if row[1] >= 100 and row[2] >= 0]
+        nothing = {f"{what}_{level}": None for what in ("steps", "wall") for level in (18, 20)}
+        result = {"mean": 0, "ci95_low": 0, "ci95_high": 0, "wins": 0, "games": 0}
+        last = {"steps": 0, "score": 0}
+        rows.append({"seed": seed, "steps_0": hits[0], "wall_0": 0, "eval": result, "last": last, **nothing})
+    median = re.search(r"To 0: median ([\d.]+) M steps", learning_table(rows))
+    assert median and table(groups, AXES["steps"][1], [0.0], 80)[1].split()[2] == median[1]
+    assert statistics.median(row["steps_0"] for row in rows) / 1e6 == pytest.approx(float(median[1]), abs=0.005)
 
 
 def test_a_run_without_a_curve_is_left_out_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,20 +128,24 @@ def test_a_run_without_a_curve_is_left_out_and_told(tmp_path: Path, capsys: pyte
     old = write_run(tmp_path / "old", [-21, -20])
     (old / "config.toml").write_text('envs = 64\n[about]\nfastpong = "0.1.0"\n')
     (tmp_path / "README.md").write_text("# A page\n\nText.\n")
-    plot([good, short, old, tmp_path / "README.md", tmp_path / "x" / ("y" * 256)], tmp_path / "curve.svg")
-    drawn = (tmp_path / "curve.svg").read_text()
-    assert "<!-- good -->" in drawn and "<!-- old -->" in drawn and "<!-- short -->" not in drawn
+    runs = [good, short, old, tmp_path / "README.md", tmp_path / "x" / ("y" * 256)]
+    texts = draw(runs, tmp_path / "curve.svg")
+    assert "good" in texts and "old" in texts and "short" not in texts
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 3 and all(line.endswith(": left out") for line in told)
     assert "short/metrics.jsonl has no finished game yet" in told[0] and "README.md is not a metrics" in told[1]
+    assert "old" not in draw(runs, tmp_path / "curve.svg", "gamma")  # nobody knows its settings
+    together = tmp_path / "together"
+    for one in (good, short):
+        shutil.copytree(one, together / one.name)
+    assert "together" in draw([together], tmp_path / "curve.svg")  # one run of the folder is left
 
 
-def test_each_run_has_its_name_in_the_legend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ["_base", "a$b$c", "lr_$x_$y^", "é", "exp1/seed0", "exp2/seed0", "0.5"]
+def test_each_run_has_its_name_and_no_name_is_a_formula(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["_base", "a$b$c", "lr_$x_$y^", "é", "exp1/seed0", "exp2/seed0", "0.5", r"\frac", "<b>"]
     runs = [write_run(tmp_path / name, [-21, 3]) for name in names]
-    plot(runs, tmp_path / "curve.svg")
-    drawn = (tmp_path / "curve.svg").read_text()
-    assert all(f"<!-- {name} -->" in drawn for name in names)
+    texts = draw(runs, tmp_path / "curve.svg", to="0")
+    assert all(texts.count(name.replace("<", "&lt;").replace(">", "&gt;")) == 1 for name in names)
     monkeypatch.chdir(runs[0])
     assert names_of([Path(), runs[1] / "metrics.jsonl", Path("../runs.jsonl")]) == ["_base", "a$b$c", "runs"]
     assert names_of([Path("a/b/s0"), Path("c/b/s0"), Path("c/b/s1"), Path("c/b/s1")]) == [
@@ -83,20 +157,36 @@ def test_each_run_has_its_name_in_the_legend(tmp_path: Path, monkeypatch: pytest
 
 
 def test_wrong_usage(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot read"):
-        plot([tmp_path], tmp_path / "x.png")
-    with pytest.raises(UsageError, match="no finished game"):
-        plot([write_run(tmp_path / "a", [None])], tmp_path / "x.png")
-    with pytest.raises(UsageError, match="--x is one of steps, frames, minutes"):
-        plot([tmp_path / "a"], tmp_path / "x.png", "games")
+    def refuse(message: str, *runs: Path, by: str | None = None, x: str = "steps", to: str | None = None) -> None:
+        with pytest.raises(UsageError, match=message):
+            run(runs, by, x, to, tmp_path / "x.png")
+
+    good = write_run(tmp_path / "b", [1.0])
+    refuse("no finished game", write_run(tmp_path / "a", [None]))
+    refuse("cannot read", tmp_path / "nothing")
+    refuse("--x is one of steps, frames, minutes", good, x="games")
+    refuse("not 'gama': did you mean gamma", good, by="seed,gama")
+    for to in ("", "ten", "0,22", "nan"):
+        refuse(f"--to takes scores from -21 to 21 with commas, as 0,10,17, not '{to}'", good, to=to)
     other = tmp_path / "other.jsonl"
     for text in ('{"step": 3}\n', "[1]\n"):
         other.write_text(text)
-        with pytest.raises(UsageError, match="is not a metrics.jsonl of fastpong"):
-            plot([other], tmp_path / "x.png")
-    empty = {"columns": ["steps", "score"], "arms": {"a": {"seeds": {"1": [[1, 2.0]], "2": [[1, None]]}}}}
-    (tmp_path / "some.json").write_text(json.dumps(empty))
-    with pytest.raises(UsageError, match="other.*some.json has no finished game"):
-        plot([other, tmp_path / "some.json"], tmp_path / "x.png")
+        refuse("is not a metrics.jsonl of fastpong", other)
+    stored = tmp_path / "some.json"
+    for text, message in (
+        ("{", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ("[1]", "is not a metrics"),
+        ('{"arms": {"a": 1}}', "is not a metrics"),
+        ('{"columns": ["steps", "score"], "arms": {"a": {"seeds": {"1": [[1, NaN]]}}}}', "is not a metrics"),
+        ('{"seeds": {"1": {"lines": [[1, 2]]}}}', "is not a metrics"),
+        (
+            '{"columns": ["steps", "games", "score"], "arms": {"a": {"seeds": {"1": [[1, 0, null]]}}}}',
+            "no finished game",
+        ),
+    ):
+        stored.write_text(text)
+        refuse(message, stored)
+    refuse("other.*some.json has no finished game", other, stored)
     with pytest.raises(UsageError, match="cannot write"):
-        plot([write_run(tmp_path / "b", [1.0])], tmp_path / "x.what")
+        run([good], None, "steps", None, tmp_path / "x.what")

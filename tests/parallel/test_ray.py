@@ -20,7 +20,8 @@ import pytest
 from fastpong.config import Config
 from fastpong.errors import FastpongError, LostError
 from fastpong.training.facts import read_metrics
-from fastpong.training.loop import Limits, train
+from fastpong.training.limits import Limits
+from fastpong.training.loop import train
 from fastpong.training.progress import PlainProgress
 from fastpong.training.run_folder import RunFolder
 from tests.support import mpi

@@ -6,7 +6,8 @@ from typing import Any
 from fastpong.config import Config, make_config
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.training.actor import Actor
-from fastpong.training.loop import Limits, Result, train
+from fastpong.training.limits import Limits
+from fastpong.training.loop import Result, train
 from fastpong.training.progress import PlainProgress
 from fastpong.training.run_folder import RunFolder
 from fastpong.training.trainer import Trainer

@@ -9,7 +9,8 @@ import pytest
 from fastpong.config import make_config
 from fastpong.training.checkpoint import load
 from fastpong.training.facts import read_metrics
-from fastpong.training.loop import Limits, train
+from fastpong.training.limits import Limits
+from fastpong.training.loop import train
 from fastpong.training.progress import PlainProgress
 from fastpong.training.run_folder import RunFolder
 

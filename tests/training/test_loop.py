@@ -12,7 +12,8 @@ from fastpong.parallel.machine import versions
 from fastpong.training import history
 from fastpong.training.checkpoint import CheckpointError, load, save
 from fastpong.training.facts import read_metrics
-from fastpong.training.loop import Limits, train
+from fastpong.training.limits import Limits
+from fastpong.training.loop import train
 from fastpong.training.progress import PlainProgress
 from fastpong.training.run_folder import RunFolder
 from fastpong.training.runs import load_weights

@@ -3,10 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from fastpong.commands.train import what_next
 from fastpong.training.loop import Result
 from fastpong.training.run_folder import RunFolder
-from fastpong.training.session import to_go_on
+from fastpong.training.session import to_go_on, what_next
 
 
 @pytest.mark.parametrize("name", ["runs/fast-1", "a b", "it's", "$(rm x)", "é;"])
@@ -14,11 +13,11 @@ def test_how_to_go_on_is_what_a_shell_reads(name: str) -> None:
     folder = RunFolder(Path(name))
     assert shlex.split(to_go_on(folder, "console")) == ["fastpong", "train", "--run", name, "--resume"]
     assert shlex.split(to_go_on(folder, "ale"))[-2:] == ["--engine", "ale"]
-    go_on, watch = what_next(folder, Result("interrupted", {}), "console").split(" · watch it: ")
-    assert go_on == f"go on: {to_go_on(folder, 'console')}"
-    assert shlex.split(watch) == ["fastpong", "play", name, "--terminal"]
+    go_on, see = what_next(folder, Result("interrupted", {}), "console")
+    assert go_on == f"go on:        {to_go_on(folder, 'console')}"
+    assert shlex.split(see.removeprefix("see it play:")) == ["fastpong", "play", name, "--terminal"]
 
 
 def test_a_run_that_has_reached_its_target_does_not_go_on() -> None:
     told = what_next(RunFolder(Path("run")), Result("target", {}), "console")
-    assert told == "watch it: fastpong play run --terminal"
+    assert told == ["see it play:  fastpong play run --terminal"]

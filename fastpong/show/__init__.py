@@ -1,0 +1,1 @@
+"""Pictures of what happens; nothing here knows an agent."""
