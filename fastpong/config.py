@@ -54,7 +54,9 @@ class Config:
     target_score: float = _setting(
         "run", 18.0, "stop at this mean score of 100 games, or running reward of windows; 22 never stops", -21.0, 22.0
     )
-    log_interval: int = _setting("run", 20_000, "steps between two lines of metrics.jsonl", 1)
+    log_interval: int = _setting(
+        "run", 20_000, "steps between two lines of metrics.jsonl; the first comes at 5,000 at the latest", 1
+    )
     checkpoint_interval: int = _setting("run", 500_000, "steps between two checkpoints", 1)
     eval_games: int = _setting(
         "run", 32, "games that each candidate for best.npz plays at the end; 0: the training score decides", 0

@@ -78,6 +78,8 @@ def test_the_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for cell in notebook.cells:
         cell.source = shorter(cell.source)
     NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    panel = next(cell for cell in notebook.cells if "fastpong.train(envs" in cell.source).outputs[0].data["text/html"]
+    assert "see it play:  fastpong play runs/fast-1" in panel and "<polyline" in panel and "0:00 left of 0:01" in panel
     shown = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     assert any("preset fast" in output.get("data", {}).get("text/html", "") for output in shown)  # the growing curve
     assert sum("image/png" in output.get("data", {}) for output in shown) >= 4

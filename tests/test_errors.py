@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from fastpong.agent import load
-from fastpong.commands import export, film, plot, window
+from fastpong.commands import export, film, window
 from fastpong.errors import FastpongError, UsageError, explain, install, tell
 from fastpong.parallel.ray import Cluster, Placing
 from fastpong.training.remote import RayActor
 from fastpong.training.tensorboard import tensorboard
-from tests.commands.test_plot import write_run
+from tests.commands.test_plot import draw, write_run
 
 ROOT = Path(__file__).parent.parent
 HOSTILE = "\x1b]0;owned\x07\x7f\x9b\u202e\u2066\u2028\r\nfastpong: all is well"
@@ -50,7 +50,7 @@ def cluster(folder: Path) -> None:
     [
         ("tensorboardX", "log", lambda folder: tensorboard()),
         ("ray", "ray", cluster),
-        ("matplotlib.figure", "plot", lambda folder: plot.plot([write_run(folder / "a", [1, 2])], folder / "x.png")),
+        ("matplotlib.figure", "plot", lambda folder: draw([write_run(folder / "a", [1, 2])], folder / "x.png")),
         ("onnx", "export", lambda folder: export.run(load(), "onnx", folder / "x.onnx")),
         ("PIL", "play", film_to("x.gif")),
         ("imageio_ffmpeg", "video", film_to("x.mp4")),

@@ -64,7 +64,7 @@ def _curves(axes: Any, groups: Sequence[Group], levels: Sequence[float]) -> None
     axes.set_yticks(sorted({-WINNING, -10, 0, 10, WINNING, *levels}))
     axes.grid(axis="y", alpha=0.25)
     size = 9 * min(1.0, 20 / len(groups))
-    places = spread(ends, 2.2, -WINNING, WINNING)
+    places = [-place for place in spread([-y for y in ends], 2.2, -WINNING, WINNING)]
     for (group, colour), place in zip(_coloured(groups), places, strict=True):
         axes.annotate(
             printable(group), (1.01, place), xycoords=axes.get_yaxis_transform(), color=colour, fontsize=size,

@@ -75,7 +75,8 @@ class Reached(NamedTuple):
             return ""
         first, last = f"{min(self.missed):.{digits}f}", f"{max(self.missed):.{digits}f}"
         until = last if first == last else f"{first} … {last}"
-        return f"{len(self.missed)} of {len(self.times) + len(self.missed)} not by {until}"
+        runs = len(self.times) + len(self.missed)
+        return f"not by {until}" if runs == 1 else f"{len(self.missed)} of {runs} not by {until}"
 
 
 def interval(values: F64) -> tuple[F64, F64]:

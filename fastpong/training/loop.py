@@ -174,9 +174,9 @@ class _Log:
         return (self._steps // interval + 1) * interval
 
     def line_due_at(self) -> int:
-        """Return the steps of the next line that no batch brings."""
+        """Return the steps of the next line; those that batches bring come besides."""
         due = self.due_at(self._config.log_interval)
-        return due if self._trainer.learner.log_each_batch or self._steps >= FIRST_LINE else min(due, FIRST_LINE)
+        return due if self._steps or self._trainer.learner.log_each_batch else min(due, FIRST_LINE)
 
     def is_due(self, interval: int) -> bool:
         """Whether a multiple of this number of steps was passed since the last line."""

@@ -106,7 +106,7 @@ class Course:
                 (seconds, "steps", limits.steps, steps, left + ("" if brief else f" of {limits.steps:,} steps"))
             )
         _, key, end, at, left = min(ends[1:] or ends, key=lambda one: one[0])
-        points = [(line[key], 100 * line["point_rate"]) for line in lines if line["point_rate"] is not None]
+        points = sorted((line[key], 100 * line["point_rate"]) for line in lines if line["point_rate"] is not None)
         goal = f", or a score of {self._target:g}" if self._target <= WINNING else ""
         return View(points, end, min(max(at / end, 0.0), 1.0), left + goal)
 
@@ -144,8 +144,7 @@ class PanelProgress(Progress):
     def metrics(self, line: Mapping[str, Any]) -> None:
         """Add a point to the curve."""
         self._course.add(line)
-        self._notes = []
-        self._redraw()
+        self._notes = []  # drawn with the next second: drawing takes milliseconds from training
 
     def _told(self) -> list[str]:
         since = time.perf_counter() - self._busy_since
@@ -161,7 +160,7 @@ class LiveProgress(PanelProgress):
     def __init__(self, console: Console, title: str, course: Course):
         super().__init__(title, course)
         self._console, self._size = console, console.size
-        self._live = Live(get_renderable=self._in_size, console=console, refresh_per_second=2)
+        self._live = Live(get_renderable=self._in_size, console=console, refresh_per_second=1)
         self._live.start()
 
     def note(self, text: str) -> None:
@@ -182,7 +181,7 @@ class LiveProgress(PanelProgress):
             self._live.refresh()
 
     def _in_size(self) -> Panel:
-        """Return the panel in the present size of the terminal; the display asks for it twice a second."""
+        """Return the panel in the present size of the terminal; the display asks for it each second."""
         if self._console.size != self._size:
             self._size = self._console.size
             self._console.clear()  # lines that the terminal has wrapped anew
@@ -245,7 +244,7 @@ class NotebookProgress(PanelProgress):
 
     def _draw(self) -> Any:
         view = self._course.view(brief=False)
-        facts = " · ".join(part for parts in self._course.facts() for part in parts)
-        told = [f"<div>{html.escape(text)}</div>" for text in (self._title, facts, *self._told())]
+        facts = [" · ".join(part for parts in self._course.facts() for part in parts)] if self._course.facts() else []
+        told = [f"<div>{html.escape(text)}</div>" for text in (self._title, *facts, *self._told())]
         curve = svg(view.points, view.end, used=view.used, foot=view.left, **_AXIS)
         return self._html("".join([*told[:2], curve, *told[2:]]))

@@ -48,6 +48,7 @@ def test_a_run_that_was_stopped_may_have_reached_a_score_later() -> None:
     assert (all_did.median, all_did.sure, all_did.low, all_did.told_misses(1)) == (2.0, True, None, "")
     later = reached(group((3, 1.0), (3, 2.0), (3, None)), 17)  # whenever it does, the median is 2
     assert (later.median, later.sure, later.told_misses(1)) == (2.0, True, "1 of 3 not by 3.0")
+    assert reached(group((3, None)), 17).told_misses(1) == "not by 3.0"
     stopped = reached(group((3, 1.0), (3, 2.0), (1.5, None)), 17)  # it may have done so at 1.6
     assert (stopped.median, stopped.sure) == (1.5, False)
     five = reached(group((3, 1.0), (3, 2.0), (2.5, None), (3, None), (3, None)), 17)

@@ -9,7 +9,7 @@ import pytest
 from fastpong.config_sources import read_toml
 from fastpong.errors import DivergedError
 from fastpong.parallel.machine import versions
-from fastpong.training import history
+from fastpong.training import history, loop
 from fastpong.training.checkpoint import CheckpointError, load, save
 from fastpong.training.facts import read_metrics
 from fastpong.training.limits import Limits
@@ -55,6 +55,21 @@ def test_an_interrupted_run_goes_on_bit_for_bit(
     saved = [int(path.stem.removeprefix("step_")) for path in folder.candidates()]
     assert [steps // 6 for steps in saved] == [-(-at // 6) for at in (every, 2 * every, steps)]
     assert [path.name for path in folder.checkpoints()] == [path.name for path in reversed(folder.candidates()[1:])]
+
+
+def test_the_first_line_of_metrics_comes_soon_and_changes_no_bit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = []
+    for first, steps in ((10**9, [1602]), (100, [102, 1602])):
+        monkeypatch.setattr(loop, "FIRST_LINE", first)
+        folder = RunFolder(tmp_path / str(first))
+        run(folder.path, small("fast"), 1600)
+        assert [line["steps"] for line in read_metrics(folder.metrics)] == steps
+        states.append(folder.newest()[0])
+    assert int(states[0]["learner.updates"]) >= 1
+    for key, array in states[0].items():
+        np.testing.assert_array_equal(array, states[1][key], err_msg=key)
 
 
 def test_a_run_of_another_version_is_told(tmp_path: Path) -> None:
