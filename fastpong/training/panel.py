@@ -79,22 +79,21 @@ class Course:
 
     def __init__(self, target: float, limits: Limits, past: Sequence[Mapping[str, Any]] = ()):
         self.limits, self._target, self._lines = limits, target, list(past)
+        self._rates = _rates(self._lines)
         self._earlier = past[-1]["wall_s"] if past else 0.0  # seconds of those sessions
 
     def add(self, line: Mapping[str, Any]) -> None:
         """Add a line; what a killed session has written later is no more."""
         self._earlier = line["wall_s"] - self.limits.seconds()
-        while self._lines and self._lines[-1]["steps"] >= line["steps"]:
-            self._lines.pop()
-        self._lines.append(line)
+        self._lines = [*(one for one in self._lines if one["steps"] < line["steps"]), line]  # another thread draws them
+        self._rates = _rates(self._lines)
 
     def view(self, brief: bool) -> View:
         """Return the curve up to now; `brief`: what is left in few words."""
-        lines, limits, gone = list(self._lines), self.limits, self.limits.seconds()
-        now, steps, speed = self._earlier + gone, 0, 0.0
-        if lines:
-            steps, speed = lines[-1]["steps"], lines[-1]["steps_per_s"]
-        ends = [(math.inf, "wall_s", max(now, 1e-3), now, f"{clock(gone)} gone")]
+        lines, limits, gone = self._lines, self.limits, self.limits.seconds()
+        now = self._earlier + gone
+        steps, speed = (lines[-1]["steps"], lines[-1]["steps_per_s"]) if lines else (0, 0.0)
+        ends = [(math.inf, "wall_s", now, now, f"{clock(gone)} gone")]
         if limits.minutes:
             seconds = 60 * limits.minutes
             left = clock(max(0.0, seconds - gone)) + " left" + ("" if brief else f" of {clock(seconds)}")
@@ -102,12 +101,12 @@ class Course:
         if limits.steps:
             seconds = (limits.steps - steps) / speed if speed > 0 else math.inf
             left = f"about {clock(max(0.0, seconds))} left" if seconds < math.inf else f"{clock(gone)} gone"
-            ends.append(
-                (seconds, "steps", limits.steps, steps, left + ("" if brief else f" of {limits.steps:,} steps"))
-            )
+            left += "" if brief else f" of {limits.steps:,} steps"
+            ends.append((seconds, "steps", limits.steps, steps, left))
         _, key, end, at, left = min(ends[1:] or ends, key=lambda one: one[0])
-        points = sorted((line[key], 100 * line["point_rate"]) for line in lines if line["point_rate"] is not None)
+        points = sorted((line[key], rate) for line, rate in self._rates)
         goal = f", or a score of {self._target:g}" if self._target <= WINNING else ""
+        end = max(end, 1e-3)
         return View(points, end, min(max(at / end, 0.0), 1.0), left + goal)
 
     def facts(self) -> list[list[str]]:
@@ -118,9 +117,25 @@ class Course:
         games = "1 game" if line["games"] == 1 else f"{line['games']} games"
         games = f"the last {RECENT} games" if line["games"] >= RECENT else games
         score = "no game is over yet" if line["score"] is None else f"score {line['score']:+.1f} of {games}"
-        won = "no points yet" if line["point_rate"] is None else f"points won {100 * line['point_rate']:.0f} %"
+        won = f"points won {self._rates[-1][1]:.0f} %" if self._rates else "no points yet"
         phase = [f"{line['phase']} phase"] if "phase" in line else []
         return [[score, won], [f"{line['steps']:,} steps", f"{line['steps_per_s']:,.0f}/s", *phase]]
+
+
+def _rates(lines: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], float]]:
+    """Return the share of points won in per cent with each line that knows it.
+
+    A line of few steps, as a session has at its end, would show luck: it counts those of the line before as well.
+    """
+    rates: list[tuple[Mapping[str, Any], float]] = []
+    before, steps = 0, 0
+    for line in (line for line in lines if line["point_rate"] is not None):
+        rate, span = 100 * line["point_rate"], line["steps"] - steps
+        if rates and 0 <= span < before / 2:
+            rate = (rate * span + rates[-1][1] * before) / (span + before)
+        rates.append((line, rate))
+        before, steps = span, line["steps"]
+    return rates
 
 
 class PanelProgress(Progress):
@@ -147,8 +162,8 @@ class PanelProgress(Progress):
         self._notes = []  # drawn with the next second: drawing takes milliseconds from training
 
     def _told(self) -> list[str]:
-        since = time.perf_counter() - self._busy_since
-        return [f"{self._notes[0]}: {since:.0f} s"] if since >= 0 and self._notes else self._notes
+        notes, since = self._notes, time.perf_counter() - self._busy_since  # another thread may change them
+        return [f"{notes[0]}: {since:.0f} s"] if since >= 0 and notes else notes
 
     def _redraw(self) -> None:
         raise NotImplementedError
@@ -186,11 +201,10 @@ class LiveProgress(PanelProgress):
             self._size = self._console.size
             self._console.clear()  # lines that the terminal has wrapped anew
         inner = max(20, self._size.width - 4)
-        narrow = inner < 60
-        view, told = self._course.view(brief=narrow), self._told()
+        view, told = self._course.view(brief=inner < 60), self._told()
         facts = [line for parts in self._course.facts() for line in _wrapped(parts, inner)]
         head, foot = (facts, told) if facts else (told, [])  # what it does stands first, until there are numbers
-        head += [""] * (2 + narrow - len(head))  # so that nothing jumps
+        head += [""] * (2 + (inner < 52) + (inner < 40) - len(head))  # as many as there will be: nothing jumps
         rows = min(_ROWS, max(3, self._size.height - 5 - len(head)))
         curve = [Text(line, no_wrap=True) for line in _curve(view, inner, rows)]
         for line in curve:

@@ -59,12 +59,16 @@ def test_the_panel_shows_numbers_curve_what_is_left_and_notes(width: int) -> Non
     assert ("of 10:00" in text) == (width >= 80)
 
 
-def test_the_first_dot_stands_before_the_first_game_is_over_and_nothing_jumps() -> None:
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_first_dot_stands_before_the_first_game_is_over_and_nothing_jumps(width: int) -> None:
     panel = course(minutes=1)
-    before = drawn(panel)
+    before = drawn(panel, width)
     panel.add(line(5056, games=0, score=None, point_rate=0.02))
-    first = drawn(panel)
-    assert "no game is over yet   points won 2 %" in first[1] and len(before) == len(first)
+    first = drawn(panel, width)
+    assert "no game is over yet   points won 2 %" in first[1]
+    later = course(minutes=1)
+    later.add(line(1_999_999, games=120, score=-12.1, point_rate=0.02, steps_per_s=20_111.0, phase="early"))
+    assert len(before) == len(first) == len(drawn(later, width))
     assert not any(0x2800 < ord(c) < 0x2900 for text in before for c in text)
     assert sum(0x2800 < ord(c) < 0x2900 for text in first for c in text) == 1
 
@@ -104,6 +108,14 @@ def test_a_resumed_run_shows_its_past_but_not_what_it_plays_anew() -> None:
     panel.add(line(1500, wall_s=150.0, point_rate=0.3))
     assert panel.view(brief=False).points == [(100.0, 10.0), (150.0, 30.0)]
     assert panel.view(brief=False).end == pytest.approx(450, abs=1)
+
+
+def test_a_line_of_few_steps_does_not_show_luck() -> None:
+    panel = course()
+    for steps, rate in ((20_000, 0.2), (40_000, 0.4), (60_000, 0.4), (62_000, 0.0)):
+        panel.add(line(steps, point_rate=rate))
+    assert [y for _, y in panel.view(brief=False).points] == pytest.approx([20, 40, 40, 40 * 20 / 22])
+    assert panel.facts()[0][1] == "points won 36 %"
 
 
 def test_names_in_the_panel_are_text() -> None:
