@@ -38,7 +38,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bench.ablation_tables import COLUMNS, tables
+from bench.ablation_tables import OLD_COLUMNS, tables
 from bench.common import output_of, parser
 from fastpong.config import changed
 from fastpong.config_sources import parse_assignments
@@ -47,6 +47,9 @@ from fastpong.training.facts import load_facts, read_metrics
 from fastpong.training.run_folder import RunFolder
 
 RUNS = Path(__file__).parent / "runs"
+COLUMNS = (*OLD_COLUMNS, "wall_s")
+"""What is kept of each line of metrics."""
+
 EVERY = ["--target", 22, "--set", "eval_games=0", "--set", "checkpoint_interval=100000"]
 """Options of all runs: none stops at a score, and weights are at most so many steps old."""
 
@@ -89,9 +92,9 @@ class Experiment:
             if not path.exists() or str(seed) not in json.loads(path.read_text())["seeds"]:
                 done = self._train(arm, seed)
                 commit = output_of(["git", "-C", arm.source, "describe", "--always", "--dirty"]).strip()
-                new: dict[str, Any] = {"settings": arm.set, "late": arm.late, "commit": commit, "seeds": {}}
+                about = {"settings": arm.set, "late": arm.late, "commit": commit, "columns": COLUMNS}
                 with self._lock:
-                    facts = json.loads(path.read_text()) if path.exists() else new
+                    facts = json.loads(path.read_text()) if path.exists() else {**about, "seeds": {}}
                     facts["seeds"][str(seed)] = done
                     path.write_text(json.dumps(facts) + "\n")
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-COLUMNS = ("steps", "games", "score", "point_rate", "entropy", "approx_kl", "learning_rate", "wall_s")
-"""What is kept of each line of metrics; older files have no seconds."""
+OLD_COLUMNS = ("steps", "games", "score", "point_rate", "entropy", "approx_kl", "learning_rate")
+"""What files have of each line of metrics that do not say so themselves: no seconds."""
 
 Lines = list[dict[str, Any]]
 Values = dict[str, float]
@@ -45,8 +45,9 @@ def reached(lines: Lines, key: str, score: float | None) -> float:
 
 def values(arm: dict[str, Any], measure: Callable[[Lines], float]) -> Values:
     """Return a measure of each seed of an arm."""
+    columns = arm.get("columns", OLD_COLUMNS)
     runs = {seed: run["lines"] for seed, run in arm["seeds"].items()}
-    return {seed: measure([dict(zip(COLUMNS, line, strict=False)) for line in lines]) for seed, lines in runs.items()}
+    return {seed: measure([dict(zip(columns, line, strict=True)) for line in lines]) for seed, lines in runs.items()}
 
 
 def difference(arm: Values, control: Values, digits: int) -> str:

@@ -16,7 +16,7 @@ from fastpong.training.run_folder import RunFolder
 Lines = list[dict[str, Any]]
 
 ABLATION = ("steps", "games", "score", "point_rate", "entropy", "approx_kl", "learning_rate")
-"""Columns of the files that ``bench.ablation`` writes."""
+"""Columns of the files that ``bench.ablation`` wrote before they said so."""
 
 _TOLD = ("wall_s", "steps", "games", "score")
 """What is read of a stored run."""
@@ -101,7 +101,7 @@ def _stored(path: Path) -> Iterator[tuple[str, Lines]]:
     if "arms" in stored:
         columns, arms = stored["columns"], {arm: [*runs["seeds"].values()] for arm, runs in stored["arms"].items()}
     else:
-        columns, arms = ABLATION, {"": [run["lines"] for run in stored["seeds"].values()]}
+        columns, arms = stored.get("columns", ABLATION), {"": [run["lines"] for run in stored["seeds"].values()]}
     for arm, runs in arms.items():
         for rows in runs:
             lines = [dict(zip(columns, row, strict=True)) for row in rows]

@@ -71,7 +71,8 @@ def test_games_follow_games(tmp_path: Path) -> None:
     add(run, 100)
     with run.lock():
         following = Following(run.path)
-        pictures, scores = following.pictures(), []
+        pictures = following.pictures()
+        scores: list[int] = []
         while len(scores) < 23:
             next(pictures)
             if following.match.last.reward:

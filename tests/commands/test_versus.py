@@ -4,10 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from fastpong.agent import Agent
-from fastpong.commands import play
-from fastpong.commands.versus import page
+from fastpong.cli import app
+from fastpong.commands.versus import page, run
 from fastpong.config import make_config
 from fastpong.console import cartridge
 from fastpong.errors import FastpongError, UsageError
@@ -21,8 +22,8 @@ def an_agent(preset: str = "fast", name: str = "an agent") -> Agent:
     return Agent(config, make_policy(config).weights.arrays, name)
 
 
-def write(agent: Agent, out: Path | None, in_terminal: bool = False, max_steps: int | None = None) -> None:
-    play.run(agent, 0, out, in_terminal, max_steps, 1.0, False, against_it=True)
+def write(agent: Agent, out: Path | None) -> None:
+    run(agent, out, 1.0, False)
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_what_is_in_the_package_has_nothing_of_the_cartridge() -> None:
 
 def test_as_json(tmp_path: Path, no_browser: None, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "page.html"
-    play.run(an_agent(), 0, out, False, None, 1.0, True, against_it=True)
+    run(an_agent(), out, 1.0, True)
     assert json.loads(capsys.readouterr().out) == {"out": str(out)}
 
 
@@ -81,9 +82,12 @@ def test_wrong_usage(tmp_path: Path) -> None:
         page(an_agent("karpathy", "mine"))
     with pytest.raises(UsageError, match=".html, not '.gif'"):
         write(an_agent(), tmp_path / "x.gif")
-    with pytest.raises(UsageError, match="leave out --terminal and --steps"):
-        write(an_agent(), None, in_terminal=True)
-    with pytest.raises(UsageError, match="leave out --terminal and --steps"):
-        write(an_agent(), None, max_steps=3)
+    for more, words in (
+        (["--terminal"], "leave out --terminal and --steps"),
+        (["--steps", "3"], "leave out --terminal and --steps"),
+        (["--follow"], "leave out --versus and --out"),
+    ):
+        error = CliRunner().invoke(app, ["play", "--versus", *more]).exception
+        assert isinstance(error, UsageError) and words in str(error)
     with pytest.raises(FastpongError, match="cannot write .*no/x.html: No such file"):
         write(an_agent(), tmp_path / "no" / "x.html")
