@@ -92,7 +92,7 @@ class Experiment:
             if not path.exists() or str(seed) not in json.loads(path.read_text())["seeds"]:
                 done = self._train(arm, seed)
                 commit = output_of(["git", "-C", arm.source, "describe", "--always", "--dirty"]).strip()
-                about = {"settings": arm.set, "late": arm.late, "commit": commit, "columns": COLUMNS}
+                about: dict[str, Any] = {"settings": arm.set, "late": arm.late, "commit": commit, "columns": COLUMNS}
                 with self._lock:
                     facts = json.loads(path.read_text()) if path.exists() else {**about, "seeds": {}}
                     facts["seeds"][str(seed)] = done
