@@ -20,9 +20,10 @@ class History:
 
     def __init__(self, folder: Path, owner: Owner):
         self._folder, self._owner = folder, owner
+        self._begin = -1  # the one of `BEGINS` that is dealt with
 
     def paths(self) -> list[Path]:
-        """Return the files, as candidates are stored, in the order of their steps."""
+        """Return the files, in the order of their steps: as those of candidates, but of half the precision."""
         return saved_in(self._folder)
 
     def add(self, weights: Arrays, facts: Facts) -> None:
@@ -32,10 +33,12 @@ class History:
         says what is wrong.
         """
         begin = max(steps for steps in BEGINS if steps <= facts.steps)
-        if any(begin <= steps_of(path) <= facts.steps for path in self.paths()):
+        known, self._begin = self._begin, begin
+        if begin == known or any(begin <= steps_of(path) <= facts.steps for path in self.paths()):
             return
-        if all(np.isfinite(array).all() for array in weights.values()):
-            arrays = {f"policy.{name}": array for name, array in weights.items()}
+        with np.errstate(over="ignore"):
+            arrays: Arrays = {f"policy.{name}": array.astype(np.float16) for name, array in weights.items()}
+        if all(np.isfinite(array).all() for array in arrays.values()):
             with contextlib.suppress(CheckpointError, OSError):
                 self._owner.check()
                 files.make_folder(self._folder)
@@ -43,6 +46,7 @@ class History:
 
     def drop_after(self, steps: int) -> None:
         """Delete what a run that goes on from so many steps will keep anew."""
+        self._begin = -1
         for path in self.paths():
             if steps_of(path) > steps:
                 files.delete(path)

@@ -143,7 +143,7 @@ def test_on_a_full_disk_candidates_go_only_if_that_helps(tmp_path: Path) -> None
 def test_on_a_full_disk_the_history_goes_before_candidates(tmp_path: Path) -> None:
     run = filled(tmp_path / "run", 10, 20)
     for steps in (0, 20_000, 50_000):
-        run.history.add({"w": np.zeros(50_000)}, facts(steps))  # 0.4 MB
+        run.history.add({"w": np.zeros(200_000)}, facts(steps))  # 0.4 MB
     with full_disk(run.path, left=100_000):
         run.save_checkpoint({"step": np.zeros(230_000)}, facts(30))  # 1.8 MB: as much as the oldest and two more
     assert steps_of(run) == [30, 20] and len(run.history.paths()) == 1 and len(run.candidates()) == 3
