@@ -88,3 +88,4 @@ def test_pairs_of_faults(pair: tuple[str, str], whole: RunFolder, tmp_path: Path
     for key, array in wanted.items():
         np.testing.assert_array_equal(arrays[key], array, err_msg=key)
     assert folder.best.exists() and len(folder.checkpoints()) == 2
+    assert [path.name for path in folder.history.paths()] == [path.name for path in whole.history.paths()]
