@@ -64,6 +64,7 @@ def train(
     preset: opt.Preset = None,
     envs: opt.Envs = None,
     seed: opt.Seed = None,
+    seeds: opt.Seeds = None,
     sticky: opt.TrainSticky = None,
     batch_games: opt.BatchGames = None,
     window_seconds: opt.WindowSeconds = None,
@@ -100,6 +101,8 @@ def train(
         "batch_games": batch_games, "window_seconds": window_seconds, "target_score": target,
     }  # fmt: skip
     changes = changes_of(flags, set_ or [], config_file, resume)
+    if seeds is not None and (seed is not None or show_config):
+        raise UsageError(f"choose one of --seeds and {'--print-config' if show_config else '--seed'}")
     if show_config:
         print_config(changes)
         return
@@ -116,7 +119,13 @@ def train(
         changes, run, resume, workers, engine, mpi, placing if wanted else None, Limits(steps, minutes, STARTED),
         " ".join(sys.argv[1:]),
     )  # fmt: skip
-    if code := run_training(request, progress, log, as_json):
+    if seeds is None:
+        code = run_training(request, progress, log, as_json)
+    else:
+        from fastpong.commands.seeds import run as run_seeds
+
+        code = run_seeds(seeds, request, progress, log, as_json, sys.argv[1:])
+    if code:
         raise typer.Exit(code)
 
 

@@ -121,6 +121,10 @@ Set = Annotated[
         autocompletion=lambda: [f"{name}=" for name in settings()],
     ),
 ]  # fmt: skip
+Seeds = Annotated[
+    str | None,
+    option("A run for each, as 31-35 or 1,4,7, in folders DIR-seedN.", "--seeds", metavar="LIST", group="Run"),
+]
 Run = Annotated[Path | None, option("Run folder.", "--run", default="a new one in runs/", metavar="DIR", group="Run")]
 Resume = Annotated[bool, option("Go on with --run, or with the latest run.", "--resume", group="Run")]
 Target = Annotated[float | None, setting("target_score", "--target", "SCORE", group="Run")]

@@ -17,15 +17,17 @@ from fastpong.training.session import Request, hold, what_next
 from fastpong.training.tensorboard import tensorboard
 
 
-def run(request: Request, show: str | None, log: str | None, as_json: bool) -> int:
-    """Train, print the result, and return the exit code.
-
-    `show` is one of `fastpong.training.progress.KINDS`, `log` is ``tensorboard``.
-    """
+def check_display(show: str | None, log: str | None) -> None:
+    """Raise `UsageError` unless `show` is one of `fastpong.training.progress.KINDS`, `log` is ``tensorboard``."""
     if show is not None and show not in KINDS:
         raise UsageError(f"--progress is one of {', '.join(KINDS)}, not '{show}'")
     if log not in (None, "tensorboard"):
         raise UsageError(f"--log is tensorboard, not '{log}'")
+
+
+def run(request: Request, show: str | None, log: str | None, as_json: bool) -> int:
+    """Train, print the result, and return the exit code; arguments as for `check_display`."""
+    check_display(show, log)
     make_log = tensorboard() if log else None
 
     def display(config: Config, folder: RunFolder, past: list[dict[str, Any]]) -> Progress:
