@@ -124,7 +124,7 @@ def train(
             raise watched.failure
         interrupted = result.reason == "interrupted"
         best = None if interrupted else choose_best(config, folder, workers, watched.note, engine)
-        for text in what_next(folder, result, engine):
+        for text in what_next(config, folder, result, engine):
             watched.note(text)
         return best
 

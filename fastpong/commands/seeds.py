@@ -20,7 +20,8 @@ from fastpong.errors import UsageError, printable, tell
 from fastpong.parallel.machine import launched
 from fastpong.signals import Interrupts
 from fastpong.training.facts import parse_metrics
-from fastpong.training.progress import can_redraw, clock
+from fastpong.training.panel import can_redraw
+from fastpong.training.progress import clock
 from fastpong.training.run_folder import RunFolder
 from fastpong.training.session import Request
 

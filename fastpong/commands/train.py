@@ -37,7 +37,7 @@ def run(request: Request, show: str | None, log: str | None, as_json: bool) -> i
     def report(config: Config, folder: RunFolder, result: Result) -> None:
         _report(config, folder, result, request, as_json)
         if not as_json and show != "none":
-            tell(*what_next(folder, result, request.engine))
+            tell(*what_next(config, folder, result, request.engine))
 
     return 130 if hold(request, display, report).result.reason == "interrupted" else 0
 

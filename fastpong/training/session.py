@@ -133,10 +133,10 @@ def to_go_on(folder: RunFolder, engine: str) -> str:
     return f"fastpong train --run {shlex.quote(str(folder.path))} --resume{chosen}"
 
 
-def what_next(folder: RunFolder, result: Result, engine: str) -> list[str]:
+def what_next(config: Config, folder: RunFolder, result: Result, engine: str) -> list[str]:
     """Return a line each: how a run goes on, unless it has reached its target, and how to see it play."""
     go_on = [] if result.reason == "target" else [f"go on:        {to_go_on(folder, engine)}"]
-    how = "--out game.html" if folder.config().algorithm == "ppo" else "--terminal"
+    how = "--out game.html" if config.algorithm == "ppo" else "--terminal"
     return [*go_on, f"see it play:  fastpong play {shlex.quote(str(folder.path))} {how}"]
 
 
