@@ -28,7 +28,10 @@ from fastpong.training.session import Request
 MOST = 1000
 """Seeds of one command, at most."""
 
-_PROGRAM = [sys.executable, "-P", "-m", "fastpong"]  # -P: no files of the current directory
+_PROGRAM = (
+    "from fastpong.parallel.machine import end_with_parent; end_with_parent(); "
+    "from fastpong.program import main; main()"
+)
 
 
 def parse(text: str) -> list[int]:
@@ -121,8 +124,8 @@ def _train(
     draw: Callable[[str], None] | None,
 ) -> None:  # fmt: skip
     """Train a run in a subprocess, which hears of an interruption and saves; tell how far it is, and how it ended."""
-    command = [*_PROGRAM, *_of_one(arguments), "--seed", str(one.seed), "--run", str(one.folder.path)]
-    command += ["--progress", "none", "--json"]
+    command = [sys.executable, "-P", "-c", _PROGRAM, *_of_one(arguments)]  # -P: no files of the current directory
+    command += ["--seed", str(one.seed), "--run", str(one.folder.path), "--progress", "none", "--json", "--no-mpi"]
     if one.folder.exists():
         command.append("--resume")
         one.look()
@@ -137,9 +140,10 @@ def _train(
     if not draw:
         note(f"seed {one.seed} is training in {one.folder.path}")
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        # In a session of its own: of the signals that reach a whole group it gets one only, from here.
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
-        try:
+        # In a session of its own it gets one signal, from here, of those that reach a whole group.
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=out, stderr=err, start_new_session=True
+        ) as process:  # fmt: skip
             asked, due, start = False, 0.0, time.monotonic()
             while process.poll() is None:
                 if interrupts.seen and not asked:
@@ -154,10 +158,6 @@ def _train(
                     due = began + 20 * (time.monotonic() - began)  # metrics may be long, and cores few
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(0.5)
-        finally:
-            if process.poll() is None:  # a second signal: it ends at once
-                process.kill()
-                process.wait()
         one.look()
         one.state = _how(process.returncode, out, err)
     if draw:
