@@ -39,8 +39,7 @@ class Following:
             raise UsageError(f"--follow needs the folder of a run, and there is none in {folder}")
         self.steps, config, weights = _first(self._run)
         config = changed(config, {} if sticky is None else {"repeat_action_probability": sticky})
-        self.agent = Agent(config, weights, str(folder), sample=sample)
-        self.match = Match(self.agent, seed, engine, endless=True)
+        self.match = Match(Agent(config, weights, str(folder), sample=sample), seed, engine, endless=True)
         self.points: dict[int, list[int]] = {}
         self.ended = False
 
@@ -111,4 +110,4 @@ def run(
         return
     for step, (won, lost) in following.points.items():
         tell(f"the weights after {step:,} steps: won {won} of {won + lost} points", result=True)
-    tell(f"{following.agent}, seed {seed}", result=True)
+    tell(f"{following.match.agent}, seed {seed}", result=True)
