@@ -22,6 +22,8 @@ class Following:
 
     Attributes
     ----------
+    match : Match
+        The games.
     steps : int
         Those of the run after which the weights that play were saved.
     points : dict
