@@ -1,5 +1,6 @@
 """The examples in docstrings and in docs/python.md, run as they stand or shorter."""
 
+import ast
 import doctest
 import re
 import subprocess
@@ -11,6 +12,7 @@ import gymnasium
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
 
 import fastpong
 import fastpong.gym
@@ -72,6 +74,11 @@ def test_the_examples_that_need_pytorch(name: str, env: str) -> None:
     assert "256 steps" in done.stdout
 
 
+def images(notebook: nbformat.NotebookNode) -> int:
+    """Return how many pictures an executed notebook shows."""
+    return sum("image/png" in output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", ()))
+
+
 def test_the_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINUTES", "0.02")
     notebook = nbformat.read(ROOT / "docs/pong.ipynb", 4)
@@ -82,5 +89,51 @@ def test_the_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "see it play:  fastpong play runs/fast-1" in panel and "<polyline" in panel and "0:00 left of 0:01" in panel
     shown = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     assert any("preset fast" in output.get("data", {}).get("text/html", "") for output in shown)  # the growing curve
-    assert sum("image/png" in output.get("data", {}) for output in shown) >= 4
+    assert images(notebook) == 4
     assert (tmp_path / "rally.gif").stat().st_size > 10_000
+
+
+def answers() -> list[list[str]]:
+    """Return the answers to each exercise of the lecture: the right one first, then wrong ones."""
+    parts = (ROOT / "tests/data/lecture.md").read_text().split("\n## ")[1:]
+    return [re.findall(r"```python\n(.*?)```", part, re.DOTALL) for part in parts]
+
+
+def test_the_lecture_and_its_exercises(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It runs without answers, says so, and each check passes the right answer and fails the wrong ones."""
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")  # more of them wait for each other, and burn a core meanwhile
+    notebook = nbformat.read(ROOT / "docs/lecture.ipynb", 4)
+    exercises = [place for place, cell in enumerate(notebook.cells) if "exercise" in cell.metadata.get("tags", ())]
+    assert len(exercises) == len(answers()) == 5
+    client = NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(ROOT / "docs")}})
+
+    def told(cell: nbformat.NotebookNode, place: int) -> str:
+        outputs = client.execute_cell(cell, place).get("outputs", ())
+        return "".join(output.get("text", "") for output in outputs)
+
+    with client.setup_kernel():
+        for place, cell in enumerate(notebook.cells):
+            text = told(cell, place)
+            if place - 1 not in exercises:
+                continue
+            number = exercises.index(place - 1)
+            assert f"exercise {number + 1}: no answer yet" in text
+            right, *wrong = answers()[number]
+            for answer in wrong:
+                told(nbformat.v4.new_code_cell(answer), place - 1)
+                with pytest.raises(CellExecutionError, match="AssertionError"):
+                    told(cell, place)
+            told(nbformat.v4.new_code_cell(right), place - 1)
+            assert f"exercise {number + 1}: right" in told(cell, place)
+    assert images(notebook) == 10
+
+
+def test_the_lecture_uses_public_names_only() -> None:
+    cells = nbformat.read(ROOT / "docs/lecture.ipynb", 4).cells
+    tree = ast.parse("\n".join(cell.source for cell in cells if cell.cell_type == "code"))
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert imported == {"fastpong", "gymnasium", "json", "matplotlib.pyplot", "numpy", "pathlib"}
+    attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    used = {node.attr for node in attributes if ast.unparse(node.value) == "fastpong"}
+    assert used <= set(fastpong.__all__)
