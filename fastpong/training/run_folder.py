@@ -129,7 +129,7 @@ class RunFolder:
 
     def weights(self) -> list[tuple[int, Path]]:
         """Return steps and file of all weights saved on the way, the newest first; a checkpoint is a larger file."""
-        saved = [*self.candidates(), *self.checkpoints()]
+        saved = [*self.history.paths(), *self.candidates(), *self.checkpoints()]
         return sorted(((steps_of(path), path) for path in saved), key=lambda one: one[0], reverse=True)
 
     def newest(self, check: Callable[[Arrays, Facts], None] = lambda arrays, facts: None) -> Newest:
