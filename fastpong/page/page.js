@@ -73,7 +73,7 @@ function drawCourt(images) {
   }
   $("court").getContext("2d").putImageData(image, 0, 0);
   const score = [1, -1].map((reward) => POINTS.filter(([at, one]) => at < now && one === reward).length);
-  $("where").textContent = `step ${grouped(now + 1)} of ${grouped(count)}, ${score[0]} : ${score[1]}`;
+  $("where").textContent = `step ${grouped(now + 1)} of ${grouped(count)}, agent ${score[0]}, opponent ${score[1]}`;
   $("back").disabled = moved === UNMOVED;
   $("hint").innerHTML = moved === UNMOVED ?
     "<b>Drag the ball or a paddle</b> and see it change its mind. The dim balls are one and two steps older." :
