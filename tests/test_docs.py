@@ -89,7 +89,7 @@ def test_the_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "see it play:  fastpong play runs/fast-1" in panel and "<polyline" in panel and "0:00 left of 0:01" in panel
     shown = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     assert any("preset fast" in output.get("data", {}).get("text/html", "") for output in shown)  # the growing curve
-    assert images(notebook) == 4
+    assert images(notebook) == 3
     assert (tmp_path / "rally.gif").stat().st_size > 10_000
 
 
