@@ -1,4 +1,4 @@
-"""What it costs a training that nothing is lost: lines of metrics, checkpoints, and copied states of envs.
+"""What it costs a training that nothing is lost: metrics, checkpoints, early weights, and copied states of envs.
 
     python -m bench.cost [--steps 1000000] [--engine ale]
 
@@ -37,9 +37,10 @@ def timed_calls(method: Any, seconds: list[float]) -> Any:
 
 def cost(folder: Path, steps: int, engine: str) -> dict[str, Any]:
     """Train for so many steps."""
-    writing, copying = [0.0], [0.0]
+    writing, keeping, copying = [0.0], [0.0], [0.0]
     with (
         patch.object(_Log, "write", timed_calls(_Log.write, writing)),
+        patch.object(_Log, "keep_history", timed_calls(_Log.keep_history, keeping)),
         patch.object(WorkerHandle, "_keep_rows", timed_calls(WorkerHandle._keep_rows, copying)),
     ):
         run = fastpong.train(
@@ -48,7 +49,8 @@ def cost(folder: Path, steps: int, engine: str) -> dict[str, Any]:
     seconds = run.last["wall_s"]
     return {
         "steps": run.last["steps"], "seconds": seconds, "lines": len(run.metrics),
-        "lines and checkpoints": round(writing[0] / seconds, 5), "states of envs": round(copying[0] / seconds, 5),
+        "lines and checkpoints": round(writing[0] / seconds, 5), "history": round(keeping[0] / seconds, 5),
+        "states of envs": round(copying[0] / seconds, 5),
     }  # fmt: skip
 
 
