@@ -85,7 +85,7 @@ def write(
     command = f"fastpong play {shlex.quote(name) + ' ' if checkpoint else ''}--out game.html --seed {seed}"
     parts = {
         "TITLE": html.escape(f"Run {name}" if run else name or "The shipped agent"),
-        "FACTS": f"One real game of Atari Pong, {len(game):,} steps, with sampled actions: agent {won}, opponent {lost}.",
+        "FACTS": f"A real game of Atari Pong, {len(game):,} steps, with sampled actions: agent {won}, opponent {lost}.",
         "LEARNED": _training(lines),
         "FOOT": f"{html.escape(command)}, fastpong {__version__}, preset {config.preset}, seed {config.seed}.",
         "GAMMA": f"{gamma:.4g}",
