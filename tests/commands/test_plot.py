@@ -46,8 +46,8 @@ def test_two_runs_in_one_picture(tmp_path: Path) -> None:
 
 
 def test_what_the_readmes_picture_is_drawn_from(tmp_path: Path) -> None:
-    texts = draw([STORED / "console-seeds.json"], tmp_path / "curve.svg", x="minutes", to="0,10,17")
-    assert texts.count("console-seeds, 8 runs") == 1 and texts.count("minutes") == 2
+    texts = draw([STORED / "preset-fast.json"], tmp_path / "curve.svg", x="minutes", to="0,10,17")
+    assert texts.count("preset-fast, 8 runs") == 1 and texts.count("minutes") == 2
     assert {"to 0", "to 10", "to 17", "3 of 8 not by 2.40 min"} <= set(texts)
 
 
@@ -91,12 +91,12 @@ def test_without_a_picture_a_terminal_shows_curve_and_table(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)  # which it does not need
     monkeypatch.setenv("COLUMNS", "70")
-    run([STORED / "console-seeds.json"], None, "minutes", None, None)
+    run([STORED / "preset-fast.json"], None, "minutes", None, None)
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 70 and "\x1b" not in "".join(lines)
     curve, told = lines[: lines.index("")], [line.split() for line in lines[lines.index("") + 1 :]]
-    assert any(0x2800 < ord(c) < 0x2900 for c in "".join(curve)) and "console-seeds, 8 runs" in "".join(curve)
-    assert told[1][:2] == ["console-seeds", "0"] and told[1][2:] == [
+    assert any(0x2800 < ord(c) < 0x2900 for c in "".join(curve)) and "preset-fast, 8 runs" in "".join(curve)
+    assert told[1][:2] == ["preset-fast", "0"] and told[1][2:] == [
         "0.53",
         "0.48",
         "…",
