@@ -152,7 +152,7 @@ def play(
     engine: opt.Engine = DEFAULT_ENGINE,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Watch a trained agent: in a window, the terminal or a file."""
+    """Watch a trained agent, or play against it."""
     if follow:
         from fastpong.commands.follow import run as run_following
 
