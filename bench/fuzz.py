@@ -109,6 +109,7 @@ class Fuzz:
                     rng = random.Random(f"{self._seed} {kind} {number}")
                     self._try(kind, number, functools.partial(attempt, rng))
                 self._note_memory(kind, first, before)
+            print(f"{kind}: {time.process_time():.0f} s, {len(self.wrong)} wrong", file=sys.stderr, flush=True)
 
     def _note_memory(self, kind: str, first: object, before: int) -> None:
         megabytes = (peak() - before) / 1e6
