@@ -159,7 +159,7 @@ def _advantages(config: Config, game: "list[Step]", values: F32, gamma: float) -
     advantages, returns = np.zeros((2, len(game), 1), np.float32)
     ended = np.zeros_like(rewards)
     advantages_of(rewards, ended, after, gamma, config.gae_lambda, config.return_lambda, advantages, returns)
-    return advantages
+    return advantages if config.baseline == "value" else returns
 
 
 def _rally(points: Points, steps: int) -> tuple[int, int]:

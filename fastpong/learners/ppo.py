@@ -105,8 +105,10 @@ class PPO:
             arrays.rewards[begin:end], arrays.ended[begin:end], values, gamma, gae_lambda, c.return_lambda,
             advantages, targets,
         )  # fmt: skip
+        if c.baseline != "value":
+            advantages[:] = targets
         learnable: Bool = arrays.forced[begin:end] == 0
-        advantages[learnable] = normalized(advantages[learnable], self._comm)
+        advantages[learnable] = normalized(advantages[learnable], self._comm, centred=c.baseline != "none")
         return _Batch(samples, learnable, advantages, targets)
 
     def _run_epochs(self, rollout: Rollout, batch: _Batch, begin: int, steps: int) -> Epochs:

@@ -18,12 +18,15 @@ class Batch(NamedTuple):
     ends: I64  # (envs,) row after the last used one
 
 
-def normalized(values: F32, comm: Communicator) -> F32:
-    """Give values float32 (any,) mean 0 and standard deviation 1 over all ranks, with float64 sums."""
+def normalized(values: F32, comm: Communicator, centred: bool = True) -> F32:
+    """Give values float32 (any,) mean 0 and standard deviation 1 over all ranks, with float64 sums.
+
+    If not `centred`, they keep their signs, and their root mean square becomes 1.
+    """
     sums = np.array([values.size, values.sum(dtype=np.float64)])
     comm.allreduce(sums)
     count = max(1.0, float(sums[0]))
-    deviations = values - sums[1] / count
+    deviations = values - (sums[1] / count if centred else 0.0)
     square = np.array([np.square(deviations).sum()])
     comm.allreduce(square)
     scaled: F32 = (deviations / (np.sqrt(square[0] / count) + 1e-8)).astype(np.float32)

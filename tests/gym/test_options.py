@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import ale_py  # noqa: F401, registers its envs with gymnasium
 import gymnasium
 import numpy as np
 import pytest

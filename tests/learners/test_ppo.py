@@ -99,6 +99,16 @@ def weights_after(lost: int, forced: int) -> F32:
         return trainer.policy.weights.flat
 
 
+@pytest.mark.parametrize(("baseline", "centred"), [("mean", True), ("none", False)])
+def test_other_baselines_leave_returns(baseline: str, centred: bool) -> None:
+    with after_41_steps(small("fast", baseline=baseline)) as trainer:
+        trainer.rollout.arrays.rewards[10:40:3] = [1, -1, 1, 0]
+        batch = ppo_of(trainer)._prepare(trainer.rollout, 0, 40, 0.9)
+    assert batch.learnable.all() and batch.returns.std() > 0.1
+    left = batch.returns - batch.returns.mean() * centred
+    np.testing.assert_allclose(batch.advantages, left / np.sqrt(np.square(left).mean()), atol=1e-5)
+
+
 def test_nothing_is_learned_from_steps_of_an_exploring_start() -> None:
     np.testing.assert_array_equal(weights_after(0, 3), weights_after(20, 3))
     assert (weights_after(0, 0) != weights_after(20, 0)).any()

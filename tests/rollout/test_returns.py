@@ -47,6 +47,8 @@ def test_normalized_values_have_mean_0_and_deviation_1() -> None:
     expected = naive.standardise(values.ravel().tolist(), [0] * values.size)
     np.testing.assert_allclose(scaled.ravel(), expected, atol=1e-3)
     np.testing.assert_array_equal(normalized(np.full(5, 3, np.float32), Serial()), 0)  # all equal
+    signed = normalized(np.array([3, -4], np.float32), Serial(), centred=False)
+    np.testing.assert_allclose(signed, np.array([3, -4]) / np.sqrt(12.5), rtol=1e-6)
     assert len(normalized(np.zeros(0, np.float32), Serial())) == 0
 
 
