@@ -82,9 +82,12 @@ class Experiment:
 
     def run(self) -> None:
         """Run what is missing, and print the tables after each seed of all arms."""
-        with ThreadPoolExecutor(self.at_once) as pool:
+        pool = ThreadPoolExecutor(self.at_once)
+        try:
             for _ in pool.map(self._run_seed, self.seeds):
                 print(tables(results(self.files)), flush=True)
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def _run_seed(self, seed: int) -> None:
         for arm in self.arms:
@@ -122,7 +125,7 @@ class Experiment:
                         self._keep(newest[0], f"before-late-{seed}.npz")
         if process.returncode:
             sys.exit(f"{shlex.join(command)} has failed: see {log}")
-        lines = [[line[key] for key in COLUMNS] for line in read_metrics(RunFolder(folder).metrics)]
+        lines = [[line.get(key) for key in COLUMNS] for line in read_metrics(RunFolder(folder).metrics)]
         greedy = {}
         for seconds in self.greedy:
             weights = taken.get(seconds) or RunFolder(folder).checkpoints()[0]
