@@ -13,8 +13,10 @@ import numpy.typing as npt
 import pytest
 from hypothesis import settings
 
+from fastpong.console.step import step_in_fast_core
 from fastpong.envs.base import LocalEnvs
-from fastpong.kernels.compile.cache import cache_folder
+from fastpong.kernels.compile.jit import is_cached
+from fastpong.kernels.update import epoch_half
 from tests.support.envs import ENGINES, step
 
 # The first example of a test may compile a kernel, and the machine may be busy: time is no criterion.
@@ -24,13 +26,15 @@ settings.load_profile("fastpong")
 COMPILE = (
     "from fastpong.config import make_config; from fastpong.training.kernels import load_acting, load_learning\n"
     "for preset in ('fast', 'karpathy'):\n load_acting(make_config(preset)); load_learning(make_config(preset))",
-    "from fastpong.envs.judge import usable; usable('console')",
+    "from fastpong.envs.judge import fault_of_console; fault_of_console()",
 )
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """With an empty cache compile what many tests need, once: the first ones would all do it, at the same time."""
-    if hasattr(session.config, "workerinput") or "NUMBA_DISABLE_JIT" in os.environ or Path(cache_folder()).exists():
+    if hasattr(session.config, "workerinput") or "NUMBA_DISABLE_JIT" in os.environ:
+        return
+    if is_cached(epoch_half) and is_cached(step_in_fast_core):
         return
     for one in [subprocess.Popen([sys.executable, "-c", code]) for code in COMPILE]:
         one.wait()

@@ -89,7 +89,7 @@ def write(
         "LEARNED": _training(lines),
         "FOOT": f"{html.escape(command)}, fastpong {__version__}, preset {config.preset}, seed {config.seed}.",
         "GAMMA": f"{gamma:.4g}",
-        "LAMBDA": f"{config.gae_lambda:g}",
+        "LAMBDA": f"{config.gae_lambda if config.baseline == 'value' else 1:g}",
         "ABOUT": json.dumps(about, separators=(",", ":")),
         "DATA": "".join(f'<script type="text/plain" id="{key}">{packed(one)}</script>\n' for key, one in data.items()),
     }

@@ -52,7 +52,7 @@ class Parcel:
             return received[self._place]
 
 
-def serve(descriptor: int) -> None:
+def serve(descriptor: int) -> NoReturn:
     """Body of the fork server: load and fork, as it is asked, until the socket is closed at its other end."""
     ignore()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
@@ -72,7 +72,7 @@ def serve(descriptor: int) -> None:
                 continue
             module, descriptors, *_ = socket.recv_fds(asked, 4096, MOST_DESCRIPTORS)
             if not module:
-                return
+                os._exit(0)  # Python would free all that is loaded first, which its user would wait for
             with contextlib.suppress(Exception):  # whoever needs it fails by itself
                 importlib.import_module(module.decode())
             if not descriptors:

@@ -42,7 +42,7 @@ def test_gymnasiums_check(obs: str, engine: str) -> None:
     assert picture.shape == (210, 160, 3)
 
 
-@pytest.mark.parametrize("obs", KINDS)
+@pytest.mark.parametrize(("obs", "engine"), [*((obs, "console") for obs in KINDS), ("stack84", "ale")])
 def test_a_vector_of_games_is_the_games_alone(obs: str, engine: str) -> None:
     """One or two subprocesses and either way to begin anew: observations, rewards, ends, and what is told of games."""
     rng = np.random.default_rng(1)
