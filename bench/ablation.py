@@ -78,6 +78,8 @@ class Experiment:
         about = tomllib.loads((self.files / "arms.toml").read_text())
         self.seeds, self.steps, self.greedy = about["seeds"], about["steps"], about.get("greedy_seconds", [])
         self.arms = [Arm(name, **facts) for name, facts in about["arms"].items()]
+        if "control" not in about["arms"]:
+            sys.exit(f"{self.files}/arms.toml has no arm named control, which the others are compared with")
         self._lock = threading.Lock()
 
     def run(self) -> None:
