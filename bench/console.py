@@ -48,9 +48,10 @@ from fastpong.envs.console import Console
 from fastpong.envs.engine import array_layout
 from fastpong.envs.memory import zeros
 from fastpong.kernels.preprocess import Observation, as_words
-from fastpong.parallel.machine import processor, versions
+from fastpong.parallel.machine import versions
 from fastpong.policy import make_policy
 from fastpong.pong import SCREEN
+from fastpong.system import processor
 
 FRAMES, HELD = 4, 12
 """Frames of a step, and those for which an action is held."""

@@ -37,9 +37,10 @@ from fastpong.envs.console import Console
 from fastpong.envs.engine import ENGINES, EXTRAS, Engine, array_layout
 from fastpong.envs.memory import zeros
 from fastpong.kernels.preprocess import Observation, as_words
-from fastpong.parallel.machine import processor, versions
+from fastpong.parallel.machine import versions
 from fastpong.policy import make_policy
 from fastpong.pong import ACTIONS, MAX_FRAMES
+from fastpong.system import processor
 
 SETS: tuple[tuple[int, tuple[str, ...]], ...] = ((1, EXTRAS[:1]), (4, ()), (4, EXTRAS))
 """Frames a step, and extra screens, of each set of games."""

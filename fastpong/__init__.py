@@ -41,6 +41,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     for module, names in _HOMES.items():
         if name in names:
+            if module != "errors":
+                import_module("fastpong.system").require_unix()
             value = globals()[name] = getattr(import_module(f"fastpong.{module}"), name)
             return value
     raise AttributeError(f"module 'fastpong' has no attribute {name!r}")

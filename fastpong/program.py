@@ -6,9 +6,16 @@ import os
 import sys
 import warnings
 
+from fastpong.errors import FastpongError, UsageError, explain, reader_gone, tell
+from fastpong.system import require_unix
+
+try:
+    require_unix()  # what follows cannot be imported without
+except FastpongError as error:
+    sys.exit(explain(error))
+
 from fastpong import signals
 from fastpong.cli import app
-from fastpong.errors import UsageError, explain, reader_gone, tell
 from fastpong.parallel.machine import launched
 
 

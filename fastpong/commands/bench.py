@@ -13,7 +13,8 @@ from fastpong.config import Config, settings
 from fastpong.envs.engine import DEFAULT_ENGINE, check_engine
 from fastpong.envs.judge import usable
 from fastpong.errors import tell
-from fastpong.parallel.machine import processor, versions
+from fastpong.parallel.machine import versions
+from fastpong.system import processor
 from fastpong.training.actor import STAGES
 from fastpong.training.trainer import Trainer
 

@@ -19,7 +19,8 @@ from fastpong.envs.process import THREAD_VARIABLES
 from fastpong.errors import install, printable
 from fastpong.kernels.compile.cache import cache_folder
 from fastpong.parallel.comm import Communicator
-from fastpong.parallel.machine import processor, usable_cores
+from fastpong.parallel.machine import usable_cores
+from fastpong.system import processor
 
 BASE = ("numpy", "numba", "llvmlite", "gymnasium", "ale-py", "typer")
 EXTRAS = ("pillow", "pygame-ce", "imageio-ffmpeg", "matplotlib", "mpi4py")

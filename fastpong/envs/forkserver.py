@@ -15,6 +15,10 @@ from multiprocessing.connection import Connection
 from typing import NoReturn
 
 from fastpong.signals import ENDING, ignore
+from fastpong.system import unnamed_file
+
+REQUEST_BYTES = 64
+"""Length of each request, the name of a module, so that one read takes it whole, and its descriptors with it."""
 
 MOST_DESCRIPTORS = 253  # that Linux hands over at once
 
@@ -33,7 +37,7 @@ class Parcel:
             reduction.ForkingPickler(text).dump(work)
         finally:
             context.set_spawning_popen(None)
-        self.file = os.memfd_create("fastpong-work")
+        self.file = unnamed_file("fastpong-work")
         os.write(self.file, text.getbuffer())
 
     def duplicate_for_child(self, descriptor: int) -> int:
@@ -70,11 +74,11 @@ def serve(descriptor: int) -> NoReturn:
                 _tell_exit_codes(children)
             if asked.fileno() not in ready:
                 continue
-            module, descriptors, *_ = socket.recv_fds(asked, 4096, MOST_DESCRIPTORS)
+            module, descriptors, *_ = socket.recv_fds(asked, REQUEST_BYTES, MOST_DESCRIPTORS)
             if not module:
                 os._exit(0)  # Python would free all that is loaded first, which its user would wait for
             with contextlib.suppress(Exception):  # whoever needs it fails by itself
-                importlib.import_module(module.decode())
+                importlib.import_module(module.decode().rstrip())
             if not descriptors:
                 continue
             work, status, *given = descriptors

@@ -16,8 +16,9 @@ from fastpong.arrays import U8
 from fastpong.envs.engine import EXTRAS, array_layout, check_engine
 from fastpong.envs.memory import zeros
 from fastpong.kernels.compile.cache import cache_folder
-from fastpong.parallel.machine import end_with_parent, processor
+from fastpong.parallel.machine import end_with_parent
 from fastpong.pong import ACTIONS
+from fastpong.system import processor
 
 FRAMES, FRAME_SKIP = 2_000, 4
 """Frames that are compared: 0.1 s of ALE's time."""

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpong.arrays import Arrays
+from fastpong.system import unnamed_file
 
 Layout = Mapping[str, tuple[tuple[int, ...], npt.DTypeLike]]
 """Shape and dtype of each array, by name."""
@@ -26,7 +27,7 @@ def zeros(layout: Layout) -> Arrays:
 class SharedArrays:
     """Arrays, zero at first, that several processes see. A subprocess can be given them as it starts.
 
-    The memory has no name: nothing is left of it when its last process has ended, however it ended. Linux only.
+    The memory has no name: nothing is left of it when its last process has ended, however it ended.
     """
 
     _file = -1
@@ -35,7 +36,7 @@ class SharedArrays:
         sizes = [math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in layout.values()]
         places = np.cumsum([0, *(-(-size // _ALIGN) * _ALIGN for size in sizes)]).tolist()
         if file is None:
-            file = os.memfd_create("fastpong")
+            file = unnamed_file("fastpong")
             os.ftruncate(file, places[-1])
         self._layout, self._file = layout, file
         memory = mmap.mmap(file, places[-1])

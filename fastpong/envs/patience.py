@@ -1,7 +1,7 @@
 """How long a process is waited for: as long as it works, but not for ever, and not when the run is to end."""
 
-from fastpong.parallel.machine import processor_time
 from fastpong.signals import interrupted
+from fastpong.system import processor_time
 
 IDLE_SECONDS, BUSY_SECONDS = 5, 60.0
 """A process hangs if it is asked for something and gets no time of a processor for so long, or if it has used so much

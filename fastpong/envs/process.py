@@ -24,11 +24,13 @@ from pathlib import Path
 from typing import Any
 
 import fastpong
-from fastpong.envs.forkserver import Parcel, number
+from fastpong.envs.forkserver import REQUEST_BYTES, Parcel, number
 from fastpong.envs.patience import Patience
 from fastpong.signals import ENDING, interrupted
 
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
+)  # fmt: skip
 
 ENGINE_MODULES = {"console": "fastpong.envs.preload", "ale": "fastpong.envs.ale"}
 """What the fork server loads for each engine, once for all of its children."""
@@ -132,14 +134,14 @@ class _Server:
             self._process.returncode = 0  # nobody waits for it here
         self._process, self._lock = None, threading.Lock()
 
-    def ask(self, module: str, descriptors: list[int]) -> int:
-        """Let the server load a module and, if there are descriptors, fork; return its process id."""
+    def ask(self, module: str, descriptors: list[int]) -> "subprocess.Popen[bytes]":
+        """Let the server, which is returned, load a module and, if there are descriptors, fork."""
         with self._lock:
             server = self._process
             if not server or server.poll() is not None:
                 server = self._start()
-            socket.send_fds(self._socket, [module.encode()], descriptors)
-            return server.pid
+            socket.send_fds(self._socket, [module.encode().ljust(REQUEST_BYTES)], descriptors)
+            return server
 
     def fork(self, module: str, work: tuple[Callable[..., object], Sequence[Any]]) -> tuple[int, Connection]:
         """Start a subprocess; return its id, and the pipe that will bring its exit code."""
@@ -148,22 +150,24 @@ class _Server:
         status = Connection(ours, writable=False)
         try:
             server = self.ask(module, [parcel.file, theirs, *parcel.descriptors])
-        finally:
+            patience = Patience(server.pid, _LOAD_SECONDS, _LOAD_IDLE)
+            while not status.poll(1.0):
+                if interrupted():
+                    raise KeyboardInterrupt
+                if server.poll() is not None:
+                    raise EOFError("the fork server has ended")
+                if patience.is_over():
+                    self._end()
+                    raise EOFError("the fork server hangs")
+        finally:  # only now: macOS may lose what is closed on its way
             os.close(theirs)
             os.close(parcel.file)
-        patience = Patience(server, _LOAD_SECONDS, _LOAD_IDLE)
-        while not status.poll(1.0):
-            if interrupted():
-                raise KeyboardInterrupt
-            if patience.is_over():
-                self._end()
-                raise EOFError("the fork server hangs")
         return number(status), status
 
     def _start(self) -> "subprocess.Popen[bytes]":
         if self._process:
             self._socket.close()
-        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket, theirs = socket.socketpair()
         self._socket.settimeout(_LOAD_IDLE)
         flags: list[str] = vars(subprocess)["_args_from_interpreter_flags"]()
         # It finds what this process finds, and first this package; -P and no "": no files of the current directory.

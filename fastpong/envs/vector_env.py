@@ -29,7 +29,7 @@ from fastpong.envs.process import Process, end_all, start_method
 from fastpong.envs.worker import GONE, work
 from fastpong.errors import EnvError, UsageError
 from fastpong.parallel.losses import Losses
-from fastpong.parallel.machine import pin
+from fastpong.system import pin
 
 
 class VectorEnv(AsyncVectorEnv, Envs):

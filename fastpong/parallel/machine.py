@@ -10,11 +10,7 @@ from pathlib import Path
 
 from fastpong import __version__
 from fastpong.errors import UsageError
-
-
-def allowed_cores() -> set[int]:
-    """Return the numbers of the cores that this process may run on."""
-    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+from fastpong.system import allowed_cores
 
 
 def core_quota(root: Path = Path("/sys/fs/cgroup")) -> float:
@@ -33,23 +29,6 @@ def usable_cores() -> int:
     return min(len(allowed_cores()), max(1, math.floor(min(core_quota(), 1e6))))
 
 
-def processor() -> str:
-    """Return the name of this machine's processor."""
-    with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
-        for line in file:
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
-
-
-def processor_time(process: int | None) -> float:
-    """Return the seconds for which a process has had a processor, 0 if that is not known."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return 0.0
-
-
 LEFT = b"."
 """What a subprocess reads if it is to go on without its parent."""
 
@@ -62,17 +41,6 @@ def end_with_parent() -> None:
             os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def pin(process: int | None, worker: int, workers: int) -> None:
-    """Keep an env subprocess on a core of its own, where each core has one of the `workers`. Linux only.
-
-    For steps that end with all envs waiting: a subprocess that is woken then never waits for the core of another one.
-    """
-    cores = sorted(allowed_cores())
-    if len(cores) == workers > 1 and process and hasattr(os, "sched_setaffinity"):
-        with contextlib.suppress(OSError):
-            os.sched_setaffinity(process, {cores[worker]})
 
 
 LAUNCHERS = (

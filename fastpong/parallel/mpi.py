@@ -1,10 +1,8 @@
 """Ranks that an MPI launcher started. The only module that loads mpi4py, and only under such a launcher."""
 
 import contextlib
-import ctypes
 import glob
 import os
-import signal
 import sys
 import threading
 import time
@@ -16,12 +14,11 @@ import numpy.typing as npt
 
 from fastpong.errors import RanksError, UsageError, install
 from fastpong.parallel.comm import Communicator, Serial
-from fastpong.parallel.machine import allowed_cores, launched
+from fastpong.parallel.machine import launched
+from fastpong.system import allowed_cores, die_with_parent
 
 WAIT_SECONDS = 30.0
 """A rank that has waited for the others for so long says so, once for each time."""
-
-_PR_SET_PDEATHSIG = 1  # of prctl(2)
 
 _SHARED, _OLD_SECONDS = "/dev/shm/mpich_shm_*", 60.0
 """Shared memory of MPICH's jobs, which a killed one leaves; a job that starts has it mapped within a minute."""
@@ -123,7 +120,7 @@ def connect(mpi: bool = True) -> Communicator:
         return Serial()
     if not mpi:
         raise UsageError(f"the launcher started {size} processes, but with --no-mpi each would train alone: drop one")
-    _end_with_launcher()
+    die_with_parent()  # MPI would wait for the other ranks for ever
     try:
         import mpi4py  # noqa: F401
     except ImportError:
@@ -142,9 +139,3 @@ def connect(mpi: bool = True) -> Communicator:
             "different MPI libraries; use the mpiexec of the library that mpi4py loads"
         )
     return comm
-
-
-def _end_with_launcher() -> None:
-    """Let Linux kill this rank when the process that started it ends: MPI would wait for the other ranks for ever."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

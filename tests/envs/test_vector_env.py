@@ -9,7 +9,7 @@ from fastpong.config import make_config
 from fastpong.envs.base import LocalEnvs
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.errors import UsageError
-from fastpong.parallel.machine import allowed_cores
+from fastpong.system import allowed_cores
 from tests.support.envs import play_at_random
 
 

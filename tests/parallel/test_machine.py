@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from fastpong.parallel.machine import allowed_cores, core_quota, launched, usable_cores
+from fastpong.parallel.machine import core_quota, launched, usable_cores
+from fastpong.system import allowed_cores
 
 
 def test_cores_are_counted() -> None:
