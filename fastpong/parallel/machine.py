@@ -13,13 +13,29 @@ from fastpong.errors import UsageError
 from fastpong.system import allowed_cores
 
 
-def core_quota(root: Path = Path("/sys/fs/cgroup")) -> float:
-    """Cores' worth of time that this container may use (``docker --cpus``, a limit of Kubernetes); inf: no limit."""
+def core_quota(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> float:
+    """Cores' worth of time that this process may use (``docker --cpus``, Kubernetes, systemd); inf: no limit.
+
+    It is the smallest quota of its control group and of those above. A container sees its own group as the root.
+    """
+    folders = {root, root / "cpu"}
+    with contextlib.suppress(OSError, ValueError):
+        for line in own.read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if not controllers or "cpu" in controllers.split(","):
+                top = root / "cpu" if controllers else root
+                folder = top / path.lstrip("/")
+                folders |= {folder, *(above for above in folder.parents if above.is_relative_to(top))}
+    return min(map(_quota, folders))
+
+
+def _quota(folder: Path) -> float:
+    """Return the quota of a control group."""
     with contextlib.suppress(OSError, ValueError):  # cgroup v2, which says "max" without a limit
-        quota, period = (root / "cpu.max").read_text().split()
+        quota, period = (folder / "cpu.max").read_text().split()
         return float(quota) / float(period)
     with contextlib.suppress(OSError, ValueError):  # v1, which says −1
-        quota, period = ((root / "cpu" / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
+        quota, period = ((folder / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
         return float(quota) / float(period) if float(quota) > 0 else math.inf
     return math.inf
 
