@@ -1,7 +1,14 @@
+import math
+import threading
+
 import numpy as np
 import pytest
 
 from fastpong.envs.division import check_workers, divide
+from fastpong.envs.vector_env import VectorEnv
+from fastpong.learners.updater import TwoThreads
+from fastpong.parallel import machine
+from fastpong.parallel.comm import Serial, env_range
 from fastpong.parallel.machine import usable_cores
 
 
@@ -26,3 +33,49 @@ def test_one_worker_per_core_but_no_more_than_envs() -> None:
     assert check_workers(1, None) == 1
     assert check_workers(64, None, local_size=usable_cores()) == 1 == check_workers(64, None, local_size=1000)
     assert check_workers(64, 5, local_size=1000) == 5
+
+
+@pytest.fixture
+def cores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """As on a machine with so many cores."""
+    count = int(request.param)
+    monkeypatch.setattr(machine, "allowed_cores", lambda: set(range(count)))
+    monkeypatch.setattr(machine, "core_quota", lambda: math.inf)
+    return count
+
+
+@pytest.mark.parametrize(
+    ("cores", "alone", "of_four"),
+    [
+        (1, (1, 1), (1, 1)),
+        (2, (2, 2), (1, 1)),
+        (4, (4, 2), (1, 1)),
+        (8, (8, 2), (2, 2)),
+        (16, (16, 2), (4, 2)),
+        (64, (64, 2), (16, 2)),
+        (128, (64, 2), (16, 2)),
+    ],
+    indirect=["cores"],
+)
+def test_what_is_chosen_for_so_many_cores(cores: int, alone: tuple[int, int], of_four: tuple[int, int]) -> None:
+    """Env subprocesses and learner threads, the table of docs/performance.md: of one process, of each of four ranks."""
+    for ranks, expected in ((1, alone), (4, of_four)):
+        envs, comm = len(env_range(64, 0, ranks)), Serial(ranks)
+        comm.local_size = ranks
+        workers, threads = check_workers(envs, None, ranks), set[int]()
+        learner = TwoThreads(comm)
+        learner.run(lambda half, seen=threads: seen.add(threading.get_ident()), [0, 1])
+        learner.close()
+        assert (workers, len(threads)) == expected
+        owned, _, groups, parts = divide(envs, workers, 2)
+        assert {len(own) for own in owned} == {envs // workers} and [len(group) for group in groups] == [envs // 2] * 2
+        assert [len(part) for part in parts] == [min(workers, envs // 2)] * 2  # messages for a step of a group
+
+
+@pytest.mark.parametrize("cores", [16], indirect=True)
+def test_as_many_subprocesses_start(cores: int) -> None:
+    with VectorEnv(24) as envs:
+        envs.reset()
+        envs.step(np.zeros(24, np.int64))
+        assert len({process.pid for process in envs.processes}) == cores
+        assert [len(group) for group in envs.groups] == [12, 12] and not envs.losses.count
