@@ -125,7 +125,7 @@ def test_the_lecture_and_its_exercises(monkeypatch: pytest.MonkeyPatch) -> None:
                     told(cell, place)
             told(nbformat.v4.new_code_cell(right), place - 1)
             assert f"exercise {number + 1}: right" in told(cell, place)
-    assert images(notebook) == 10
+    assert images(notebook) == 12
 
 
 def test_the_lecture_uses_public_names_only() -> None:
