@@ -14,6 +14,7 @@ import pytest
 from fastpong.envs.process import SERVER, THREAD_VARIABLES
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.signals import ENDING
+from tests.support.commands import default_signals
 from tests.support.envs import play_at_random
 
 SCRIPT = """
@@ -53,8 +54,9 @@ if __name__ == "__main__":
 def run(script: Path, **options: Any) -> str:
     environment = {name: text for name, text in os.environ.items() if name not in THREAD_VARIABLES}
     done = subprocess.run(
-        [sys.executable, script], env={**environment, **options}, capture_output=True, text=True, timeout=120
-    )
+        [sys.executable, script], env={**environment, **options}, capture_output=True, text=True, timeout=120,
+        preexec_fn=default_signals,
+    )  # fmt: skip
     assert done.returncode == 0 and not done.stderr, done.stderr
     return done.stdout
 
