@@ -58,7 +58,7 @@ def cores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
     indirect=["cores"],
 )
 def test_what_is_chosen_for_so_many_cores(cores: int, alone: tuple[int, int], of_four: tuple[int, int]) -> None:
-    """Env subprocesses and learner threads, the table of docs/performance.md: of one process, of each of four ranks."""
+    """Env subprocesses and learner threads, of one process, and of each of four ranks."""
     for ranks, expected in ((1, alone), (4, of_four)):
         envs, comm = len(env_range(64, 0, ranks)), Serial(ranks)
         comm.local_size = ranks
