@@ -12,6 +12,8 @@ import pytest
 from fastpong import __version__, config
 from fastpong.config_sources import read_toml
 from tests.support.commands import SMALL, fastpong, one_line
+from tests.support.trainings import run as train_here
+from tests.support.trainings import small
 
 COMMANDS = ("train", "eval", "play", "bench", "plot", "settings", "presets", "doctor", "export")
 
@@ -97,7 +99,7 @@ def test_a_run_for_tensorboard(tmp_path: Path) -> None:
 
 
 def test_evaluation_prints_the_contracts_numbers(tmp_path: Path) -> None:
-    assert fastpong("train", *SMALL, "--steps", "400", "--run", "run", cwd=tmp_path).returncode == 0
+    train_here(tmp_path / "run", small("command"), 400)
     done = fastpong("eval", "run", "--games", "2", "--seed", "5", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     result = json.loads(one_line(done.stdout))

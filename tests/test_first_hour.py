@@ -51,7 +51,7 @@ def test_training_in_a_terminal_that_changes_its_size(tmp_path: Path) -> None:
         if columns > COLUMNS[0]:
             one.read(b"\x1b[2J")  # a clean screen
         one.seen = b""
-        while one.seen.count("╯".encode()) < 3:
+        while one.seen.count("╯".encode()) < 2:
             one.read("╯".encode())
         panel = plain(one.seen)[-20:]
         text = " ".join(part for line in panel for part in line.strip("│ ").split())

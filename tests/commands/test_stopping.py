@@ -15,9 +15,11 @@ import pytest
 from fastpong.errors import tell
 from fastpong.training.facts import read_metrics
 from fastpong.training.run_folder import RunFolder
-from tests.support.commands import PROGRAM, SMALL, fastpong, one_line, settings, start, wait_for, workers_of
+from tests.support.commands import PROGRAM, SMALL, one_line, settings, start, wait_for, workers_of
 from tests.support.faults import fault
 from tests.support.terminal import Terminal
+from tests.support.trainings import run as train_here
+from tests.support.trainings import small
 
 
 def is_beyond(run: RunFolder, steps: int) -> bool:
@@ -43,8 +45,9 @@ def test_signals_to_the_whole_group_save_first_and_the_run_goes_on_bit_for_bit(t
         assert not any(child.is_running() for child in workers)
         steps = run.newest().facts.steps
         assert read_metrics(run.metrics)[-1]["steps"] == steps
-    assert fastpong("train", "--run", "parts", "--resume", "--steps", str(steps + 3000), cwd=tmp_path).returncode == 0
-    assert fastpong(*arguments, "--run", "whole", "--steps", str(steps + 3000), cwd=tmp_path).returncode == 0
+    config = small("command", log_interval=400)
+    train_here(run.path, config, steps + 3000, resume=True)
+    train_here(tmp_path / "whole", config, steps + 3000)
     parts, whole = run.newest()[0], RunFolder(tmp_path / "whole").newest()[0]
     assert int(whole["learner.updates"]) >= 1
     for name in parts.keys() - {"stats.counts"}:  # which counts points since the last line of metrics

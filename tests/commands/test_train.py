@@ -11,11 +11,14 @@ import numpy as np
 import psutil
 
 from fastpong import __version__
+from fastpong.config_sources import read_toml
 from fastpong.training.checkpoint import load, save
 from fastpong.training.facts import read_metrics
 from fastpong.training.run_folder import RunFolder
 from tests.support.commands import SMALL, fastpong, one_line, settings, start, wait_for, workers_of
 from tests.support.faults import fault
+from tests.support.trainings import run as train_here
+from tests.support.trainings import small
 
 
 def test_a_run_and_its_files(tmp_path: Path) -> None:
@@ -39,9 +42,10 @@ def test_a_run_and_its_files(tmp_path: Path) -> None:
     assert "6,000 steps" in stopped and "runs/karpathy-1" in stopped
     assert re.match(r"best\.npz, the weights after [56],000 steps: mean score -.* over 2 fresh games", best)
 
-    again = fastpong("train", *SMALL, "--config", str(run.path / "config.toml"), "--steps", "100", cwd=tmp_path)
+    again = fastpong("train", "--config", str(run.path / "config.toml"), "--print-config", cwd=tmp_path)
     assert again.returncode == 0, again.stderr
-    assert RunFolder(tmp_path / "runs" / "karpathy-2").config() == run.config()
+    (tmp_path / "again.toml").write_text(again.stdout)
+    assert read_toml(tmp_path / "again.toml")[0] == read_toml(run.path / "config.toml")[0]
 
 
 @fault("kill -9", times=10)
@@ -87,7 +91,7 @@ def test_an_env_subprocess_that_dies_is_replaced_and_no_bit_changes(tmp_path: Pa
     assert process.returncode == 0, err
     assert err.count("was killed by SIGKILL: another one takes its place") == 1
     assert read_metrics(run.metrics)[-1]["replaced"] == 1
-    assert fastpong(*arguments, "--run", "whole", cwd=tmp_path).returncode == 0
+    train_here(tmp_path / "whole", small("command", log_interval=400, checkpoint_interval=800), 6000)
     parts, whole = run.newest()[0], RunFolder(tmp_path / "whole").newest()[0]
     assert int(whole["learner.updates"]) >= 1
     for name, array in whole.items():
@@ -116,8 +120,7 @@ def test_an_env_subprocess_that_dies_again_and_again_ends_the_run_with_a_checkpo
 
 @fault("a damaged checkpoint", times=10)
 def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path) -> None:
-    options = settings(log_interval=400, checkpoint_interval=400)
-    assert fastpong("train", *SMALL, *options, "--run", "run", "--steps", "1200", cwd=tmp_path).returncode == 0
+    train_here(tmp_path / "run", small("command", log_interval=400, checkpoint_interval=400), 1200)
     newest, older = RunFolder(tmp_path / "run").checkpoints()
     newest.write_bytes(newest.read_bytes()[:5000])
     done = fastpong("train", "--run", "run", "--resume", "--steps", "1600", cwd=tmp_path)
@@ -132,8 +135,7 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path) -> None:
 @fault("a full disk", times=10)
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     """The kernel refuses files over a limit, as a full disk would."""
-    options = settings(log_interval=400, checkpoint_interval=800)
-    assert fastpong("train", *SMALL, *options, "--run", "run", "--steps", "800", cwd=tmp_path).returncode == 0
+    train_here(tmp_path / "run", small("command", log_interval=400, checkpoint_interval=800), 800)
     before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*.npz")}
 
     def small_files() -> None:

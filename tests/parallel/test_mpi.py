@@ -81,14 +81,9 @@ def test_a_run_goes_on_with_another_number_of_ranks(tmp_path: Path) -> None:
     """And makes the same updates before and after."""
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     train_alone(whole, "fast", 1100)
-    for size, steps, more in ((3, 800, []), (2, 1100, ["--resume"])):
-        done = run(size, *training(parts, "fast", steps, *more))
-        assert done.returncode == 0, done.stderr
-    toml = parts / "config.toml"
-    edited = toml.read_text().replace("gamma = 0.985", "gamma = 0.5")
-    toml.write_text(edited)
-    done = run(2, "train", "--run", str(parts), "--resume")
-    assert done.returncode == 2 and done.stderr.count("gamma is 0.5 in") == 1, done.stderr
+    train_alone(parts, "fast", 800)
+    done = run(3, *training(parts, "fast", 1100, "--resume"))
+    assert done.returncode == 0, done.stderr
     one, other = checkpoint(whole), checkpoint(parts)
     for state in (one, other):
         state["stats.counts"][3:5] = 0  # points since the last line of metrics
@@ -110,7 +105,6 @@ def test_bad_starts_are_told_once(tmp_path: Path) -> None:
     for arguments, code, words in (
         (training(tmp_path / "a", "fast", 100, "--no-mpi"), 2, "--no-mpi"),
         (training(tmp_path / "b", "fast", 100, envs=1), 2, "use fewer ranks"),
-        (training(tmp_path / "c", "nonsense", 100), 2, "there is no preset"),
         (["eval", "--games", "1"], 2, "without mpiexec"),
     ):
         done = run(2, *arguments)

@@ -23,8 +23,13 @@ SMALL: dict[str, tuple[str, dict[str, Any]]] = {
     "karpathy": ("karpathy", {**_ALL, **_REINFORCE}),
     "ray": ("ray", {**_ALL, **_REINFORCE}),
     "ppg": ("ppg", {**_ALL, "hidden_units": 32, "window_seconds": 0.2}),
+    "command": ("karpathy", {"num_envs": 4, "hidden_units": 8, "batch_games": 1, "eval_games": 0}),
 }
-"""Preset and changes of small runs; in ``late`` the late phase begins with the first batch."""
+"""Preset and changes of small runs; in ``late`` the late phase begins with the first batch.
+
+``command`` is what `tests.support.commands.SMALL` trains: a test of what comes after a run makes the run in its own
+process, which saves the start of a command.
+"""
 
 
 def small(name: str, **changes: Any) -> Config:
