@@ -181,7 +181,8 @@ def stock_async(stack: contextlib.ExitStack, config: Config) -> Measure:
     rules: dict[str, Any] = {
         "frameskip": config.frame_skip, "repeat_action_probability": config.repeat_action_probability
     }  # fmt: skip
-    env = AsyncVectorEnv([functools.partial(gymnasium.make, "ALE/Pong-v5", **rules)] * config.num_envs)
+    name = "ale_py:ALE/Pong-v5"  # with its module, as Python 3.14 starts processes that have loaded nothing
+    env = AsyncVectorEnv([functools.partial(gymnasium.make, name, **rules)] * config.num_envs)
     stack.callback(env.close)
     return _measure_peer(env, config)
 
