@@ -48,4 +48,8 @@ def main() -> None:
     except OSError as error:
         code = code if code or reader_gone(error) else explain(error)
         sys.stdout = open(os.devnull, "w")  # Python would fail once more as it ends
+    try:
+        sys.stderr.flush()
+    except OSError:
+        sys.stderr = open(os.devnull, "w")  # the same, from Python 3.14 on
     sys.exit(code if isinstance(code, int) else 0)

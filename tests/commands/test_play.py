@@ -104,10 +104,10 @@ def test_the_fastest_film_can_be_written(agent: Agent, tmp_path: Path) -> None:
 
 
 def test_a_film_is_written_while_it_is_played(tmp_path: Path) -> None:
-    out, sizes = tmp_path / "noise.gif", []
+    out, sizes = tmp_path / "noise.gif", []  # more than a file keeps in memory: 128 KiB in Python 3.14
 
     def pictures() -> Iterator[U8]:
-        for picture in np.random.default_rng(0).integers(0, 256, (5, 210, 160, 3), np.uint8):
+        for picture in np.random.default_rng(0).integers(0, 256, (5, 400, 400, 3), np.uint8):
             sizes.append(out.stat().st_size if out.exists() else 0)
             yield picture
 
