@@ -6,6 +6,7 @@ import runpy
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,6 +35,7 @@ LINES = {
     "docs/reliability.md": 70,
     "docs/security.md": 40,
     "docs/reference-programs.md": 100,
+    "docs/description.md": 30,
     "bench/RECORDS.md": 140,
     "CHANGELOG.md": 80,
     "CONTRIBUTING.md": 80,
@@ -107,6 +109,13 @@ def test_links_lead_somewhere(page: Path) -> None:
         to = page.parent / path if path else page
         assert to.exists(), target
         assert not anchor or to.suffix != ".md" or anchor in anchors(to), target
+
+
+def test_what_a_package_index_shows_needs_no_checkout() -> None:
+    readme = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["readme"]
+    assert not re.findall(r"!\[|\]\((?!https?://)", (ROOT / readme).read_text())
+    copied = re.findall(r"^COPY (.*) /src", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    assert {"pyproject.toml", "LICENSE", "fastpong", readme} <= set(" ".join(copied).split())  # else no image is built
 
 
 @pytest.mark.parametrize("name", LINES)
