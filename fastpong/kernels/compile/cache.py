@@ -43,6 +43,7 @@ def cache_folder(package: str = "kernels") -> str:
             digest.update(source.read_bytes())
     folder = os.environ.get("NUMBA_CACHE_DIR")
     if not folder:
-        user = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+        home = os.path.expanduser("~")  # "~" itself, in a container, for a user who has neither name nor HOME
+        user = os.environ.get("XDG_CACHE_HOME") or os.path.join(home if os.path.isabs(home) else os.devnull, ".cache")
         folder = os.path.join(user, "fastpong")
     return os.path.join(folder, f"{package}-{digest.hexdigest()[:12]}")

@@ -1,6 +1,7 @@
 """Compiled kernels are kept where the user's caches are, survive two runs that fill the cache, and need none."""
 
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -69,6 +70,16 @@ def test_a_read_only_install_without_a_home_compiles_at_every_start(tmp_path: Pa
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout.split() == [str(package / "kernels" / "optimiser.py"), "0.9"], done.stderr
     assert not list(tmp_path.rglob("*.nb?"))
+
+
+def test_a_user_without_a_home_gets_no_folder_where_he_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a container the number of a user may have no name; then nothing says where his home is."""
+    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)  # raises KeyError, as the system's does
+    assert os.path.isabs(cache_folder())
+    with pytest.raises(OSError):
+        os.makedirs(cache_folder(), exist_ok=True)
 
 
 def test_the_cache_is_the_users_and_leaves_nothing_beside_the_source(tmp_path: Path) -> None:
