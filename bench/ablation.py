@@ -42,9 +42,9 @@ from bench.ablation_tables import OLD_COLUMNS, tables
 from bench.common import output_of, parser
 from fastpong.config import changed
 from fastpong.config_sources import parse_assignments
-from fastpong.training.checkpoint import load
-from fastpong.training.facts import load_facts, read_metrics
-from fastpong.training.run_folder import RunFolder
+from fastpong.runs.checkpoint import load
+from fastpong.runs.facts import load_facts, read_metrics
+from fastpong.runs.folder import RunFolder
 
 RUNS = Path(__file__).parent / "runs"
 COLUMNS = (*OLD_COLUMNS, "wall_s")

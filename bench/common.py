@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fastpong.config import Config
-from fastpong.training.facts import read_metrics
+from fastpong.runs.facts import read_metrics
 
 T = TypeVar("T")
 

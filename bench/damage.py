@@ -19,12 +19,12 @@ from fastpong.arrays import DIGEST, Arrays, digest
 from fastpong.config import Config, changed
 from fastpong.envs.base import LocalEnvs
 from fastpong.errors import FastpongError
+from fastpong.runs.checkpoint import load, save
+from fastpong.runs.facts import Facts, load_facts
+from fastpong.runs.find import load_weights
+from fastpong.runs.folder import RunFolder
 from fastpong.training.actor import Actor
-from fastpong.training.checkpoint import load, save
 from fastpong.training.evaluate import choose_best
-from fastpong.training.facts import Facts, load_facts
-from fastpong.training.run_folder import RunFolder
-from fastpong.training.runs import load_weights
 from fastpong.training.trainer import Trainer
 
 SMALL = {

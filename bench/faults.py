@@ -34,8 +34,8 @@ import numpy as np
 import psutil
 
 from bench.common import output_of, parser, train_command
-from fastpong.training.facts import read_metrics
-from fastpong.training.run_folder import RunFolder
+from fastpong.runs.facts import read_metrics
+from fastpong.runs.folder import RunFolder
 
 SETTINGS = {
     "hidden_units": 64, "batch_size": 400, "minibatch_size": 96, "update_epochs": 2, "late_by_step": 0,

@@ -51,14 +51,14 @@ from fastpong.config import Config, make_config
 from fastpong.config_sources import parse_assignments, read_toml, to_toml
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.errors import FastpongError, explain
+from fastpong.limits import Limits
 from fastpong.parallel.machine import LAUNCHERS, launched
+from fastpong.runs.checkpoint import load, save
+from fastpong.runs.facts import checked_line, parse_metrics
+from fastpong.runs.find import load_weights, resumed_run
+from fastpong.show.panel import Course, LiveProgress
+from fastpong.show.progress import PlainProgress
 from fastpong.training.actor import Actor
-from fastpong.training.checkpoint import load, save
-from fastpong.training.facts import checked_line, parse_metrics
-from fastpong.training.limits import Limits
-from fastpong.training.panel import Course, LiveProgress
-from fastpong.training.progress import PlainProgress
-from fastpong.training.runs import load_weights, resumed_run
 from fastpong.training.trainer import Trainer
 
 SECONDS, MEGABYTES = 1.0, 100

@@ -22,8 +22,8 @@ from bench.common import output_of, parser
 from fastpong import files
 from fastpong.config_sources import read_toml
 from fastpong.program import main as fastpong
-from fastpong.training.checkpoint import load
-from fastpong.training.facts import read_metrics
+from fastpong.runs.checkpoint import load
+from fastpong.runs.facts import read_metrics
 
 SETTINGS = {
     "hidden_units": 64, "batch_size": 400, "minibatch_size": 96, "update_epochs": 2, "late_by_step": 0,

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.common import output_of, parser
-from fastpong.training.facts import read_metrics
+from fastpong.runs.facts import read_metrics
 
 THRESHOLDS = (0, 18, 20)
 

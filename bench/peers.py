@@ -25,7 +25,7 @@ from typing import Any
 
 from bench.common import parser, train_command
 from fastpong.errors import install
-from fastpong.training.facts import read_metrics
+from fastpong.runs.facts import read_metrics
 
 NAMES = {"fastpong": None, "sb3": "stable_baselines3", "plain": None}
 """Peers, and the package that each needs."""

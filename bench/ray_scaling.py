@@ -36,9 +36,9 @@ from fastpong.parallel.losses import Losses
 from fastpong.parallel.ray import Cluster, Placing, versions
 from fastpong.policy import make_policy
 from fastpong.training.actor import Actor, Sampler
-from fastpong.training.kernels import load_acting, load_learning
 from fastpong.training.remote import RayActor, RaySampler
 from fastpong.training.trainer import Trainer
+from fastpong.training.warm_up import load_acting, load_learning
 
 BYTES_A_STEP = 70
 """What a step of an env takes in `fastpong.rollout.buffer.Rollout.tail`, about."""

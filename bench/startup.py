@@ -24,7 +24,7 @@ from bench.common import parser, timed, train_command
 from fastpong.config import make_config
 from fastpong.envs.engine import ENGINES
 from fastpong.envs.vector_env import VectorEnv
-from fastpong.training.facts import read_metrics
+from fastpong.runs.facts import read_metrics
 
 
 def show_help() -> None:

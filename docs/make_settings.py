@@ -6,7 +6,7 @@ from typing import Any
 
 from fastpong.commands.settings import allowed, number
 from fastpong.config import GROUPS, PRESETS, names_by_group, settings
-from fastpong.training.metrics import METRICS
+from fastpong.runs.metrics import METRICS
 
 PATH = Path(__file__).parent / "settings.md"
 

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from fastpong.agent import Agent, load
     from fastpong.api import Run, Setting, evaluate, presets, settings, train
     from fastpong.errors import FastpongError, UsageError
+    from fastpong.show.events import Event
     from fastpong.training.evaluate import Evaluation
-    from fastpong.training.events import Event
 
 _HOMES = {
     "agent": ("Agent", "load"),
     "api": ("Run", "Setting", "evaluate", "presets", "settings", "train"),
     "errors": ("FastpongError", "UsageError"),
     "training.evaluate": ("Evaluation",),
-    "training.events": ("Event",),
+    "show.events": ("Event",),
 }
 
 __all__ = [

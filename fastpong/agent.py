@@ -12,7 +12,7 @@ from fastpong.config import Config, changed
 from fastpong.errors import UsageError
 from fastpong.policy import checked_weights
 from fastpong.pong import ACTION_SETS, BACKGROUND, BACKGROUND_RED, COURT, COURT_TOP, SCREEN
-from fastpong.training.runs import load_weights
+from fastpong.runs.find import load_weights
 
 _SIDE_INPUTS = 16
 

@@ -11,15 +11,15 @@ from fastpong.agent import Agent, load
 from fastpong.config import PRESETS, Config, at_least
 from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.errors import UsageError
+from fastpong.limits import Limits
+from fastpong.runs.facts import read_metrics
+from fastpong.runs.folder import RunFolder
+from fastpong.show.events import Callback, Watched
+from fastpong.show.panel import KINDS, make_progress
+from fastpong.show.progress import Progress
 from fastpong.training.evaluate import Evaluation, choose_best
 from fastpong.training.evaluate import evaluate as evaluate_weights
-from fastpong.training.events import Callback, Watched
-from fastpong.training.facts import read_metrics
-from fastpong.training.limits import Limits
 from fastpong.training.loop import Result
-from fastpong.training.panel import KINDS, make_progress
-from fastpong.training.progress import Progress
-from fastpong.training.run_folder import RunFolder
 from fastpong.training.session import Request, hold, what_next
 
 
@@ -38,7 +38,7 @@ class Run:
     reason : str
         Why it stopped: ``target``, ``steps``, ``minutes``, ``callback`` or ``interrupted``.
     last : dict
-        The last line of its metrics, see `fastpong.training.metrics`.
+        The last line of its metrics, see `fastpong.runs.metrics`.
     evaluation : dict, optional
         How its best weights played at the end, with ``mean``, ``ci95_low``, ``ci95_high``, ``games`` and ``steps``.
     """
@@ -93,7 +93,7 @@ def train(
     progress : str, optional
         ``live``, ``lines`` or ``none``; by default live in a terminal or a notebook.
     callback : callable, optional
-        Is given each `fastpong.training.events.Event`: metrics, updates, finished games and checkpoints.
+        Is given each `fastpong.show.events.Event`: metrics, updates, finished games and checkpoints.
         ``event.stop()`` ends the run. An exception ends it, too, with a checkpoint, and is raised here.
     settings
         Any other setting by name.

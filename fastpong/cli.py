@@ -107,8 +107,8 @@ def train(
         print_config(changes)
         return
     from fastpong.commands.train import run as run_training
+    from fastpong.limits import Limits
     from fastpong.parallel.ray import Placing
-    from fastpong.training.limits import Limits
     from fastpong.training.session import Request
 
     placing = Placing(ray_address, actors, actor_cpus, placement, ray_ship)

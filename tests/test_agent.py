@@ -15,10 +15,10 @@ from fastpong.envs.base import LocalEnvs
 from fastpong.errors import UsageError
 from fastpong.policy import make_policy
 from fastpong.pong import COLOURS
+from fastpong.runs.checkpoint import load
+from fastpong.runs.find import SHIPPED, load_weights
 from fastpong.training.actor import Actor
-from fastpong.training.checkpoint import load
 from fastpong.training.evaluate import evaluation_config
-from fastpong.training.runs import SHIPPED, load_weights
 
 COLOUR_TABLE = np.zeros((256, 3), np.uint8)
 COLOUR_TABLE[list(COLOURS)] = list(COLOURS.values())

@@ -12,8 +12,8 @@ import pytest
 
 import fastpong
 from fastpong.errors import UsageError
-from fastpong.training.checkpoint import load as load_checkpoint
-from fastpong.training.run_folder import RunFolder
+from fastpong.runs.checkpoint import load as load_checkpoint
+from fastpong.runs.folder import RunFolder
 
 TINY: dict[str, Any] = {
     "preset": "karpathy", "envs": 2, "workers": 1, "hidden_units": 8, "batch_games": 1, "seed": 5,

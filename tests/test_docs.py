@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 SHORTER = {"envs=64": "envs=4", "minutes=10": 'steps=200, progress="none", eval_games=0', "games=20": "games=1"} | {
     "minutes=5": 'steps=400, progress="none"', "while not over:": "for _ in range(20):", '"envs": 64': '"envs": 4',
 }  # fmt: skip
-MODULES = ("agent", "api", "gym.vector", "gym.single", "training.events", "training.evaluate")
+MODULES = ("agent", "api", "gym.vector", "gym.single", "show.events", "training.evaluate")
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from fastpong.agent import load
-from fastpong.commands import export, film, window
+from fastpong.commands import export
 from fastpong.errors import FastpongError, UsageError, explain, install, tell
 from fastpong.parallel.ray import Cluster, Placing
+from fastpong.show import film, window
+from fastpong.show.tensorboard import tensorboard
 from fastpong.training.remote import RayActor
-from fastpong.training.tensorboard import tensorboard
 from tests.commands.test_plot import draw, write_run
 
 ROOT = Path(__file__).parent.parent

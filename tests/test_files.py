@@ -10,8 +10,8 @@ import pytest
 from fastpong import files
 from fastpong.config import Config
 from fastpong.errors import FastpongError
-from fastpong.training.facts import read_metrics
-from fastpong.training.run_folder import RunFolder
+from fastpong.runs.facts import read_metrics
+from fastpong.runs.folder import RunFolder
 from tests.support.faults import ERRORS, Crash, disk
 from tests.support.runs import facts, line
 

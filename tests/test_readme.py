@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fastpong.config import settings
-from fastpong.training.metrics import METRICS
+from fastpong.runs.metrics import METRICS
 from tests.support.runs import line as metrics_line
 
 ROOT = Path(__file__).parent.parent

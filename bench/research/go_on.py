@@ -18,10 +18,10 @@ from fastpong.config import Config, changed
 from fastpong.config_sources import parse_assignments
 from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.vector_env import VectorEnv
+from fastpong.runs.facts import Facts
+from fastpong.runs.find import load_weights
+from fastpong.runs.folder import RunFolder
 from fastpong.training.actor import Actor
-from fastpong.training.facts import Facts
-from fastpong.training.run_folder import RunFolder
-from fastpong.training.runs import load_weights
 from fastpong.training.trainer import Trainer
 
 

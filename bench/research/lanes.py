@@ -13,7 +13,7 @@ from fastpong.envs.ale import ACTIONS, new_emulator
 from fastpong.kernels.preprocess import Observation, as_words
 from fastpong.policy import ConvPolicy, make_policy
 from fastpong.pong import SCREEN
-from fastpong.training.runs import load_weights
+from fastpong.runs.find import load_weights
 
 
 def policy_of(config: Config) -> ConvPolicy:

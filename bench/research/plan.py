@@ -22,7 +22,7 @@ from bench.common import parser
 from bench.research.lanes import Lanes, load_policy
 from bench.research.planning import Key, Node, Tree, Worth, reach_of, solve, tree_of
 from fastpong.pong import SCREEN
-from fastpong.training.runs import SHIPPED
+from fastpong.runs.find import SHIPPED
 
 LANES = 64
 BEGINS = 40

@@ -17,9 +17,9 @@ import numpy as np
 from bench.common import parser
 from fastpong.arrays import Arrays
 from fastpong.policy import make_policy
-from fastpong.training.checkpoint import load, save
-from fastpong.training.run_folder import RunFolder
-from fastpong.training.runs import SHIPPED
+from fastpong.runs.checkpoint import load, save
+from fastpong.runs.find import SHIPPED
+from fastpong.runs.folder import RunFolder
 
 
 def mean_of(paths: list[Path]) -> tuple[Arrays, dict[str, Any]]:

@@ -15,8 +15,8 @@ import numpy as np
 
 from bench.common import parser
 from fastpong.arrays import Arrays
-from fastpong.training.checkpoint import load, save
-from fastpong.training.runs import SHIPPED
+from fastpong.runs.checkpoint import load, save
+from fastpong.runs.find import SHIPPED
 
 
 def joined(agents: list[Arrays], shared: int) -> Arrays:

@@ -27,8 +27,8 @@ from fastpong.learners.ppo import VALUE_COEF
 from fastpong.learners.updater import Epochs, Samples, TwoThreads, Updater
 from fastpong.parallel.comm import Serial
 from fastpong.policy import ConvPolicy
-from fastpong.training.checkpoint import load
-from fastpong.training.runs import SHIPPED
+from fastpong.runs.checkpoint import load
+from fastpong.runs.find import SHIPPED
 
 GUIDED = 0.75
 """In how many steps a taught lane takes the best action."""

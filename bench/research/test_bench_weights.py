@@ -16,14 +16,14 @@ from fastpong.config import Config, changed, make_config
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.learners.ppo import PPO
 from fastpong.learners.updater import Samples, TwoThreads
+from fastpong.limits import Limits
 from fastpong.parallel.comm import Serial
+from fastpong.runs.checkpoint import load
+from fastpong.runs.find import load_weights
+from fastpong.runs.folder import RunFolder
+from fastpong.show.progress import PlainProgress
 from fastpong.training.actor import Actor
-from fastpong.training.checkpoint import load
-from fastpong.training.limits import Limits
 from fastpong.training.loop import train
-from fastpong.training.progress import PlainProgress
-from fastpong.training.run_folder import RunFolder
-from fastpong.training.runs import load_weights
 from fastpong.training.trainer import Trainer
 
 ROOT = Path(__file__).parents[2]

@@ -16,7 +16,7 @@ from fastpong.config import Config, make_config
 from fastpong.learners.updater import TwoThreads, Updater
 from fastpong.parallel.comm import Serial
 from fastpong.pong import SCREEN
-from fastpong.training.runs import SHIPPED
+from fastpong.runs.find import SHIPPED
 
 STEPS = 3
 

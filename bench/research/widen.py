@@ -18,7 +18,7 @@ from bench.common import parser
 from fastpong.arrays import F32, Arrays
 from fastpong.config import Config, changed
 from fastpong.policy import ConvNet
-from fastpong.training.run_folder import RunFolder
+from fastpong.runs.folder import RunFolder
 
 
 def widened(arrays: Arrays, config: Config, hidden: int, seed: int = 0) -> Arrays:

@@ -10,8 +10,8 @@ from rich.progress import Progress, TextColumn, TimeElapsedColumn
 from fastpong.agent import Agent
 from fastpong.api import evaluate
 from fastpong.errors import tell
+from fastpong.show.panel import can_redraw
 from fastpong.training.evaluate import Evaluation
-from fastpong.training.panel import can_redraw
 
 
 def run(agent: Agent, seed: int, games: int, workers: int | None, engine: str, as_json: bool) -> None:

@@ -12,9 +12,9 @@ from fastpong.commands.play import FRAMES_PER_SECOND, Match, Picture, show
 from fastpong.config import Config, changed
 from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.errors import UsageError, tell
-from fastpong.training.checkpoint import CheckpointError, NoCheckpointError
-from fastpong.training.run_folder import RunFolder
-from fastpong.training.runs import newest_weights
+from fastpong.runs.checkpoint import CheckpointError, NoCheckpointError
+from fastpong.runs.find import newest_weights
+from fastpong.runs.folder import RunFolder
 
 
 class Following:

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from fastpong import files
 from fastpong.errors import UsageError
 from fastpong.rollout.episode_stats import RECENT
+from fastpong.runs.facts import MAX_METRICS, checked_line, read_metrics
+from fastpong.runs.folder import RunFolder
 from fastpong.show.groups import Group, Run
-from fastpong.training.facts import MAX_METRICS, checked_line, read_metrics
-from fastpong.training.run_folder import RunFolder
 
 Lines = list[dict[str, Any]]
 

@@ -23,10 +23,10 @@ from fastpong.config import Config
 from fastpong.errors import FastpongError, UsageError, printable, tell
 from fastpong.kernels.returns import advantages_of
 from fastpong.pong import BACKGROUND, COLOURS, COURT, COURT_TOP
-from fastpong.training.checkpoint import CheckpointError
-from fastpong.training.facts import load_facts, load_policy, read_metrics
-from fastpong.training.run_folder import RunFolder
-from fastpong.training.runs import weights_file
+from fastpong.runs.checkpoint import CheckpointError
+from fastpong.runs.facts import load_facts, load_policy, read_metrics
+from fastpong.runs.find import weights_file
+from fastpong.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     from fastpong.commands.play import Step

@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 from fastpong.agent import Agent
 from fastpong.arrays import U8, Arrays
-from fastpong.commands import film, page, terminal, window
+from fastpong.commands import page
 from fastpong.envs.base import LocalEnvs
 from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.errors import UsageError, tell
 from fastpong.kernels.drawing import in_colour
 from fastpong.policy import make_policy
+from fastpong.show import film, terminal, window
 from fastpong.training.actor import Actor
 from fastpong.training.evaluate import evaluation_config
 

@@ -18,11 +18,11 @@ from fastpong.commands.train import check_display
 from fastpong.config import check, new_config
 from fastpong.errors import UsageError, printable, tell
 from fastpong.parallel.machine import launched
+from fastpong.runs.facts import parse_metrics
+from fastpong.runs.folder import RunFolder
+from fastpong.show.panel import can_redraw
+from fastpong.show.progress import clock
 from fastpong.signals import Interrupts
-from fastpong.training.facts import parse_metrics
-from fastpong.training.panel import can_redraw
-from fastpong.training.progress import clock
-from fastpong.training.run_folder import RunFolder
 from fastpong.training.session import Request
 
 MOST = 1000

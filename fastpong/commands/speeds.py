@@ -27,8 +27,8 @@ from fastpong.envs.vector_env import VectorEnv
 from fastpong.noise import sticky_repeats
 from fastpong.parallel.machine import usable_cores
 from fastpong.training.actor import Actor
-from fastpong.training.kernels import load_acting, load_learning
 from fastpong.training.trainer import Trainer
+from fastpong.training.warm_up import load_acting, load_learning
 
 Measure = Callable[[float], float]
 """Runs for about so many seconds and returns steps per second."""

@@ -7,18 +7,18 @@ from typing import Any
 from fastpong.commands.evaluate import count, interval
 from fastpong.config import Config
 from fastpong.errors import UsageError, tell
+from fastpong.runs.folder import RunFolder
+from fastpong.show.events import Watched
+from fastpong.show.panel import KINDS, make_progress
+from fastpong.show.progress import Progress
+from fastpong.show.tensorboard import tensorboard
 from fastpong.training.evaluate import choose_best
-from fastpong.training.events import Watched
 from fastpong.training.loop import Result
-from fastpong.training.panel import KINDS, make_progress
-from fastpong.training.progress import Progress
-from fastpong.training.run_folder import RunFolder
 from fastpong.training.session import Request, hold, what_next
-from fastpong.training.tensorboard import tensorboard
 
 
 def check_display(show: str | None, log: str | None) -> None:
-    """Raise `UsageError` unless `show` is one of `fastpong.training.progress.KINDS`, `log` is ``tensorboard``."""
+    """Raise `UsageError` unless `show` is one of `fastpong.show.progress.KINDS`, `log` is ``tensorboard``."""
     if show is not None and show not in KINDS:
         raise UsageError(f"--progress is one of {', '.join(KINDS)}, not '{show}'")
     if log not in (None, "tensorboard"):

@@ -1,1 +1,1 @@
-"""Pictures of what happens; nothing here knows an agent."""
+"""What people, and other programs, see: games, a run on its way, curves. Nothing here plays or learns."""

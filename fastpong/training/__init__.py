@@ -1,1 +1,1 @@
-"""A run: its loop, its trainer, its folder, and the evaluation of its weights."""
+"""How a run goes: its session, its loop, who acts, and how its weights play."""

@@ -19,10 +19,10 @@ from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.noise import EVALUATION, stream_key
 from fastpong.policy import make_policy
+from fastpong.runs.checkpoint import CheckpointError
+from fastpong.runs.facts import Facts, load_facts, policy_weights
+from fastpong.runs.folder import RunFolder
 from fastpong.training.actor import Actor
-from fastpong.training.checkpoint import CheckpointError
-from fastpong.training.facts import Facts, load_facts, policy_weights
-from fastpong.training.run_folder import RunFolder
 
 MAX_ENVS = 64
 """Games that are played side by side, at most."""

@@ -16,19 +16,19 @@ from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.judge import usable
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.errors import DivergedError, EnvError, LostError, UsageError, tell
+from fastpong.limits import Limits
 from fastpong.parallel.comm import Communicator, Serial, check_same_weights, env_range
 from fastpong.parallel.losses import Losses
 from fastpong.parallel.ray import Cluster
+from fastpong.runs.checkpoint import CheckpointError
+from fastpong.runs.facts import Facts
+from fastpong.runs.folder import Newest, RunFolder
+from fastpong.show.progress import Progress
 from fastpong.signals import Interrupts
 from fastpong.training.actor import Actor, Sampler
-from fastpong.training.checkpoint import CheckpointError
-from fastpong.training.facts import Facts
-from fastpong.training.kernels import compiled
-from fastpong.training.limits import Limits
-from fastpong.training.progress import Progress
 from fastpong.training.remote import RaySampler
-from fastpong.training.run_folder import Newest, RunFolder
 from fastpong.training.trainer import Trainer
+from fastpong.training.warm_up import compiled
 
 Reason = Literal["target", "steps", "minutes", "callback", "interrupted", "losses"]
 

@@ -14,18 +14,18 @@ from fastpong.config import Config, at_least, new_config
 from fastpong.envs.division import check_workers
 from fastpong.envs.engine import DEFAULT_ENGINE, check_engine
 from fastpong.errors import DivergedError, FastpongError, LostError, RanksError, UsageError, explain, tell
+from fastpong.limits import Limits
 from fastpong.parallel.comm import Communicator, env_range
 from fastpong.parallel.machine import versions
 from fastpong.parallel.mpi import connect
 from fastpong.parallel.ray import Cluster, Placing
-from fastpong.training.checkpoint import NoCheckpointError
-from fastpong.training.facts import parse_metrics
-from fastpong.training.limits import Limits
+from fastpong.runs.checkpoint import NoCheckpointError
+from fastpong.runs.facts import parse_metrics
+from fastpong.runs.find import create_run, resumed_run
+from fastpong.runs.folder import RunFolder
+from fastpong.show.progress import Progress
 from fastpong.training.loop import Result, train
-from fastpong.training.progress import Progress
 from fastpong.training.remote import RayActor
-from fastpong.training.run_folder import RunFolder
-from fastpong.training.runs import create_run, resumed_run
 
 T = TypeVar("T")
 

@@ -16,10 +16,10 @@ from fastpong.parallel.sharding import Layout, cut, join
 from fastpong.rollout.buffer import LAYOUT as ROLLOUT_LAYOUT
 from fastpong.rollout.buffer import join_states
 from fastpong.rollout.episode_stats import LAYOUT as STATS_LAYOUT
+from fastpong.runs.checkpoint import DamagedError
+from fastpong.runs.schema import check_state
 from fastpong.training.actor import Sampler
-from fastpong.training.checkpoint import DamagedError
-from fastpong.training.kernels import Compiling
-from fastpong.training.schema import check_state
+from fastpong.training.warm_up import Compiling
 
 CHECK_EVERY = 8
 """Batches after which ranks make sure that they still have the same weights."""
@@ -106,7 +106,7 @@ class Trainer:
         self.learner.close()
 
     def metrics(self) -> dict[str, Any]:
-        """Return a line of metrics without time and speed; see `fastpong.training.metrics`."""
+        """Return a line of metrics without time and speed; see `fastpong.runs.metrics`."""
         stats = self.stats
         return {
             "games": stats.games,

@@ -16,13 +16,13 @@ import pytest
 
 from fastpong.config import make_config
 from fastpong.errors import UsageError
+from fastpong.limits import Limits
 from fastpong.parallel import mpi as own
 from fastpong.parallel.comm import Serial
 from fastpong.parallel.mpi import connect
-from fastpong.training.limits import Limits
+from fastpong.runs.folder import RunFolder
+from fastpong.show.progress import PlainProgress
 from fastpong.training.loop import train
-from fastpong.training.progress import PlainProgress
-from fastpong.training.run_folder import RunFolder
 from tests.support import mpi
 from tests.support.commands import wait_for, workers_of
 from tests.support.faults import fault

@@ -19,11 +19,11 @@ import pytest
 
 from fastpong.config import Config
 from fastpong.errors import FastpongError, LostError
-from fastpong.training.facts import read_metrics
-from fastpong.training.limits import Limits
+from fastpong.limits import Limits
+from fastpong.runs.facts import read_metrics
+from fastpong.runs.folder import RunFolder
+from fastpong.show.progress import PlainProgress
 from fastpong.training.loop import train
-from fastpong.training.progress import PlainProgress
-from fastpong.training.run_folder import RunFolder
 from tests.support import mpi
 from tests.support.commands import SMALL, fastpong, one_line, settings, start, wait_for
 from tests.support.faults import fault

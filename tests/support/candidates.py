@@ -3,8 +3,8 @@
 from fastpong.arrays import Arrays
 from fastpong.config import Config
 from fastpong.policy import make_policy
-from fastpong.training.facts import Facts
-from fastpong.training.run_folder import RunFolder
+from fastpong.runs.facts import Facts
+from fastpong.runs.folder import RunFolder
 
 
 def one_action(config: Config, action: int) -> Arrays:

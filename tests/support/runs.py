@@ -3,7 +3,7 @@
 from typing import Any
 
 from fastpong.config import Config, make_config
-from fastpong.training.facts import Facts
+from fastpong.runs.facts import Facts
 
 SMALL = make_config("karpathy", {"hidden_units": 2})
 

@@ -5,11 +5,11 @@ from typing import Any
 
 from fastpong.config import Config, make_config
 from fastpong.envs.vector_env import VectorEnv
+from fastpong.limits import Limits
+from fastpong.runs.folder import RunFolder
+from fastpong.show.progress import PlainProgress
 from fastpong.training.actor import Actor
-from fastpong.training.limits import Limits
 from fastpong.training.loop import Result, train
-from fastpong.training.progress import PlainProgress
-from fastpong.training.run_folder import RunFolder
 from fastpong.training.trainer import Trainer
 
 _ALL: dict[str, Any] = {"num_envs": 6, "seed": 5, "target_score": 22, "eval_games": 0}

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from fastpong.config import make_config
-from fastpong.training.checkpoint import load
-from fastpong.training.facts import read_metrics
-from fastpong.training.limits import Limits
+from fastpong.limits import Limits
+from fastpong.runs.checkpoint import load
+from fastpong.runs.facts import read_metrics
+from fastpong.runs.folder import RunFolder
+from fastpong.show.progress import PlainProgress
 from fastpong.training.loop import train
-from fastpong.training.progress import PlainProgress
-from fastpong.training.run_folder import RunFolder
 
 STEPS = 8_000
 CHANGES: dict[str, dict[str, Any]] = {

@@ -10,11 +10,11 @@ from fastpong.envs.base import LocalEnvs
 from fastpong.errors import UsageError
 from fastpong.noise import EVALUATION, stream_key
 from fastpong.policy import make_policy
-from fastpong.training.checkpoint import load
+from fastpong.runs.checkpoint import load
+from fastpong.runs.facts import Facts
+from fastpong.runs.find import load_weights
+from fastpong.runs.folder import RunFolder
 from fastpong.training.evaluate import choose_best, evaluate, summarise
-from fastpong.training.facts import Facts
-from fastpong.training.run_folder import RunFolder
-from fastpong.training.runs import load_weights
 from tests.support.candidates import add_candidate, one_action
 from tests.support.envs import step
 

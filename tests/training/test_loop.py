@@ -8,15 +8,16 @@ import pytest
 
 from fastpong.config_sources import read_toml
 from fastpong.errors import DivergedError
+from fastpong.limits import Limits
 from fastpong.parallel.machine import versions
-from fastpong.training import history, loop
-from fastpong.training.checkpoint import CheckpointError, load, save
-from fastpong.training.facts import read_metrics
-from fastpong.training.limits import Limits
+from fastpong.runs import history
+from fastpong.runs.checkpoint import CheckpointError, load, save
+from fastpong.runs.facts import read_metrics
+from fastpong.runs.find import load_weights
+from fastpong.runs.folder import RunFolder
+from fastpong.show.progress import PlainProgress
+from fastpong.training import loop
 from fastpong.training.loop import train
-from fastpong.training.progress import PlainProgress
-from fastpong.training.run_folder import RunFolder
-from fastpong.training.runs import load_weights
 from tests.support.faults import fault
 from tests.support.runs import line
 from tests.support.trainings import run, small

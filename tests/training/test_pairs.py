@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastpong.training.checkpoint import load
-from fastpong.training.run_folder import RunFolder
+from fastpong.runs.checkpoint import load
+from fastpong.runs.folder import RunFolder
 from tests.support.faults import fault
 from tests.support.trainings import run, small
 

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from fastpong.config import make_config
+from fastpong.runs.folder import RunFolder
 from fastpong.training.loop import Result
-from fastpong.training.run_folder import RunFolder
 from fastpong.training.session import to_go_on, what_next
 
 

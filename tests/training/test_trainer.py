@@ -59,7 +59,7 @@ from fastpong.config import make_config
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.parallel.comm import env_range
 from fastpong.parallel.mpi import connect
-from fastpong.training.kernels import load_acting, load_learning
+from fastpong.training.warm_up import load_acting, load_learning
 from fastpong.training.actor import Actor
 from fastpong.training.trainer import Trainer
 

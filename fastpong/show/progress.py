@@ -1,4 +1,4 @@
-"""Progress for people, in lines of text on stderr; `fastpong.training.panel` draws it.
+"""Progress for people, in lines of text on stderr; `fastpong.show.panel` draws it.
 
 Training does not depend on a reader: where nobody reads any more, nothing more is shown.
 """

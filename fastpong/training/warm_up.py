@@ -70,7 +70,7 @@ class Compiling:
         self._config, self._ranks, self._busy = config, ranks, busy
         self._cached = all(is_cached(kernel) for kernel in LEARNERS[config.algorithm].SLOW_KERNELS)
         alone = ranks > 1 or usable_cores() < 2
-        learning = ["fastpong.training.kernels", json.dumps(asdict(config))]
+        learning = ["fastpong.training.warm_up", json.dumps(asdict(config))]
         self._learning = None if alone or self._cached else _start(learning)
         self._judging = None if alone or engine == "ale" or is_judged() else _start(["fastpong.envs.judge"])
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fastpong.rollout.episode_stats import EpisodeStats
-from fastpong.training.progress import Progress
+from fastpong.show.progress import Progress
 
 Kind = Literal["metrics", "update", "game", "checkpoint"]
 
@@ -15,7 +15,7 @@ Kind = Literal["metrics", "update", "game", "checkpoint"]
 class Event:
     """Something that happened in a run.
 
-    `data` holds, by `kind`: for ``metrics`` a line of ``metrics.jsonl``, see `fastpong.training.metrics`; for
+    `data` holds, by `kind`: for ``metrics`` a line of ``metrics.jsonl``, see `fastpong.runs.metrics`; for
     ``update`` what the learner says of it; for ``game`` the ``env``, the ``score`` and the ``length`` in steps; for
     ``checkpoint`` its ``path``. `steps` are those of the run so far, over all envs.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from fastpong.errors import UsageError
-from fastpong.training.checkpoint import CheckpointError
+from fastpong.runs.checkpoint import CheckpointError
 
 
 class Owner:

@@ -14,9 +14,9 @@ from fastpong import files
 from fastpong.config import Config, changed, make_config
 from fastpong.errors import UsageError
 from fastpong.policy import make_policy
-from fastpong.training.checkpoint import CheckpointError, DamagedError, load, save
-from fastpong.training.facts import load_facts, parse_metrics, policy_weights, read_metrics
-from fastpong.training.runs import SHIPPED, load_weights
+from fastpong.runs.checkpoint import CheckpointError, DamagedError, load, save
+from fastpong.runs.facts import load_facts, parse_metrics, policy_weights, read_metrics
+from fastpong.runs.find import SHIPPED, load_weights
 from tests.support.runs import SMALL, facts, line
 from tests.support.trainings import run, small
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from fastpong.envs.vector_env import VectorEnv
+from fastpong.runs.facts import read_metrics
+from fastpong.runs.metrics import METRICS
 from fastpong.training.actor import Actor
-from fastpong.training.facts import read_metrics
-from fastpong.training.metrics import METRICS
 from fastpong.training.trainer import Trainer
 from tests.support.trainings import run, small
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fastpong.envs.vector_env import VectorEnv
+from fastpong.runs.checkpoint import CheckpointError
 from fastpong.training.actor import Actor
-from fastpong.training.checkpoint import CheckpointError
 from fastpong.training.trainer import Trainer
 from tests.support.trainings import small
 

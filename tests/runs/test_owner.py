@@ -12,9 +12,9 @@ import pytest
 
 from fastpong.config import Config
 from fastpong.errors import UsageError
-from fastpong.training.checkpoint import CheckpointError
-from fastpong.training.facts import read_metrics
-from fastpong.training.run_folder import RunFolder
+from fastpong.runs.checkpoint import CheckpointError
+from fastpong.runs.facts import read_metrics
+from fastpong.runs.folder import RunFolder
 from tests.support.runs import facts, line
 
 

@@ -24,11 +24,11 @@ from rich.text import Text
 from fastpong import __version__
 from fastpong.config import Config
 from fastpong.errors import printable, tell
+from fastpong.limits import Limits
 from fastpong.pong import WINNING
 from fastpong.rollout.episode_stats import RECENT
 from fastpong.show.curve import LABEL, Points, braille, svg
-from fastpong.training.limits import Limits
-from fastpong.training.progress import KarpathyProgress, PlainProgress, Progress, clock
+from fastpong.show.progress import KarpathyProgress, PlainProgress, Progress, clock
 
 KINDS = ("live", "lines", "none")
 

@@ -7,8 +7,8 @@ from typing import Any
 
 SESSION = """
 from pathlib import Path
-from fastpong.training.events import Event
-from fastpong.training.tensorboard import tensorboard
+from fastpong.show.events import Event
+from fastpong.show.tensorboard import tensorboard
 
 write = tensorboard()(Path())
 for step in (2000, 3000, 4000):

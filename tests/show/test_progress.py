@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fastpong.rollout.episode_stats import EpisodeStats
-from fastpong.training.progress import KarpathyProgress, clock, describe
+from fastpong.show.progress import KarpathyProgress, clock, describe
 
 LINE: dict[str, Any] = {
     "updates": 1,

@@ -10,9 +10,9 @@ from fastpong import files
 from fastpong.arrays import Arrays
 from fastpong.config import Config, changed, check
 from fastpong.errors import UsageError
-from fastpong.training.checkpoint import CheckpointError
-from fastpong.training.facts import load_policy
-from fastpong.training.run_folder import CHANGEABLE, RunFolder
+from fastpong.runs.checkpoint import CheckpointError
+from fastpong.runs.facts import load_policy
+from fastpong.runs.folder import CHANGEABLE, RunFolder
 
 SHIPPED = Path(str(resources.files("fastpong") / "agent.npz"))
 """The trained agent that ships with the package; ``bench/research/ship_agent.py`` makes it."""

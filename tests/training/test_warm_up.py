@@ -15,7 +15,7 @@ from fastpong.config import make_config
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.kernels import update
 from fastpong.training.actor import Actor
-from fastpong.training.kernels import Compiling
+from fastpong.training.warm_up import Compiling
 from fastpong.training.trainer import Trainer
 
 if __name__ == "__main__":
@@ -75,8 +75,8 @@ KILLED = """
 import json, os, signal
 from dataclasses import asdict
 from fastpong.config import make_config
-from fastpong.training.kernels import _start
-print(_start(["fastpong.training.kernels", json.dumps(asdict(make_config()))]).pid, flush=True)
+from fastpong.training.warm_up import _start
+print(_start(["fastpong.training.warm_up", json.dumps(asdict(make_config()))]).pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 

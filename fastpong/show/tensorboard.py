@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fastpong.errors import missing
-from fastpong.training.events import Callback, Event
+from fastpong.show.events import Callback, Event
 
 KEYS = {
     "steps_per_s": "charts/SPS", "learning_rate": "charts/learning_rate", "score": "charts/score",

@@ -13,7 +13,7 @@ import pytest
 from numpy.lib import format as npy
 
 from fastpong import __version__
-from fastpong.training.checkpoint import FORMAT, CheckpointError, load, save
+from fastpong.runs.checkpoint import FORMAT, CheckpointError, load, save
 from tests.support.faults import fault
 
 ARRAYS: dict[str, Any] = {"a": np.arange(1000), "b": np.array(2.5)}

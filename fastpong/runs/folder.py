@@ -18,7 +18,7 @@ from fastpong.arrays import Arrays
 from fastpong.config import Config, make_config, settings
 from fastpong.config_sources import read_toml, to_toml
 from fastpong.errors import UsageError
-from fastpong.training.checkpoint import (
+from fastpong.runs.checkpoint import (
     CheckpointError,
     DamagedError,
     DiskFullError,
@@ -29,9 +29,9 @@ from fastpong.training.checkpoint import (
     saved_in,
     steps_of,
 )
-from fastpong.training.facts import Facts, load_facts, parse_metrics
-from fastpong.training.history import History
-from fastpong.training.owner import Owner
+from fastpong.runs.facts import Facts, load_facts, parse_metrics
+from fastpong.runs.history import History
+from fastpong.runs.owner import Owner
 
 CHANGEABLE = ("target_score", "log_interval", "checkpoint_interval", "eval_games")
 """What a resumed run may change: nothing that its results depend on."""

@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 
 from fastpong.config import make_config
-from fastpong.training.limits import Limits
-from fastpong.training.panel import Course, LiveProgress, make_progress
-from fastpong.training.progress import KarpathyProgress, PlainProgress, Progress
+from fastpong.limits import Limits
+from fastpong.show.panel import Course, LiveProgress, make_progress
+from fastpong.show.progress import KarpathyProgress, PlainProgress, Progress
 from tests.support.runs import line
 from tests.support.terminal import plain
 

@@ -7,8 +7,8 @@ import pytest
 
 from fastpong.config import Config
 from fastpong.policy import make_policy
-from fastpong.training.facts import Facts, load_policy
-from fastpong.training.run_folder import RunFolder
+from fastpong.runs.facts import Facts, load_policy
+from fastpong.runs.folder import RunFolder
 from tests.support.faults import full_disk
 
 CONFIG = Config()

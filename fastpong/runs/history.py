@@ -7,9 +7,9 @@ import numpy as np
 
 from fastpong import files
 from fastpong.arrays import Arrays
-from fastpong.training.checkpoint import CheckpointError, file_name, save, saved_in, steps_of
-from fastpong.training.facts import Facts
-from fastpong.training.owner import Owner
+from fastpong.runs.checkpoint import CheckpointError, file_name, save, saved_in, steps_of
+from fastpong.runs.facts import Facts
+from fastpong.runs.owner import Owner
 
 BEGINS = (0, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 2_000_000, 5_000_000)
 """The first weights from each of these steps on are kept: those that nothing has learned, then those of updates."""

@@ -1,8 +1,8 @@
 """What the files of a run say, checked: here strangers' bytes become facts, weights and lines of metrics, or an error.
 
 Who plays, draws, shows, chooses or goes on takes what these functions return, and nothing else of a file.
-`fastpong.files.read` bounds the bytes and `fastpong.training.checkpoint` the arrays; `fastpong.config` checks settings,
-and `fastpong.training.schema` the arrays that only training needs.
+`fastpong.files.read` bounds the bytes and `fastpong.runs.checkpoint` the arrays; `fastpong.config` checks settings,
+and `fastpong.runs.schema` the arrays that only training needs.
 """
 
 import json
@@ -18,8 +18,8 @@ from fastpong.envs.engine import ENGINES
 from fastpong.errors import UsageError
 from fastpong.policy import checked_weights
 from fastpong.pong import WINNING
-from fastpong.training.checkpoint import DamagedError, load
-from fastpong.training.metrics import METRICS
+from fastpong.runs.checkpoint import DamagedError, load
+from fastpong.runs.metrics import METRICS
 
 _MOST = 1 << 53
 """No number in a file is larger; JSON's are exact up to here."""

@@ -11,10 +11,10 @@ from fastpong.config import Config, changed, make_config, new_config
 from fastpong.config_sources import read_toml
 from fastpong.errors import UsageError
 from fastpong.policy import make_policy
-from fastpong.training.checkpoint import CheckpointError, load, save
-from fastpong.training.facts import load_facts, read_metrics
-from fastpong.training.run_folder import CANDIDATES, CHECKPOINTS, RunFolder
-from fastpong.training.runs import create_run, load_weights, resumed_run
+from fastpong.runs.checkpoint import CheckpointError, load, save
+from fastpong.runs.facts import load_facts, read_metrics
+from fastpong.runs.find import create_run, load_weights, resumed_run
+from fastpong.runs.folder import CANDIDATES, CHECKPOINTS, RunFolder
 from tests.support.candidates import add_candidate
 from tests.support.faults import fault, full_disk
 from tests.support.runs import SMALL, facts, line

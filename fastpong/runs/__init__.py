@@ -1,0 +1,1 @@
+"""A run on disk: its folder, the files in it, and what strangers' files may say."""
