@@ -8,19 +8,18 @@ from typing import Any, NamedTuple, cast
 
 from fastpong import config
 from fastpong.agent import Agent, load
-from fastpong.config import PRESETS, Config, at_least
+from fastpong.config import PRESETS, at_least
 from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.errors import UsageError
 from fastpong.limits import Limits
 from fastpong.runs.facts import read_metrics
 from fastpong.runs.folder import RunFolder
-from fastpong.show.events import Callback, Watched
-from fastpong.show.panel import KINDS, make_progress
-from fastpong.show.progress import Progress
-from fastpong.training.evaluate import Evaluation, choose_best
+from fastpong.show.display import Display
+from fastpong.show.events import Callback
+from fastpong.training import session
+from fastpong.training.evaluate import Evaluation
 from fastpong.training.evaluate import evaluate as evaluate_weights
-from fastpong.training.loop import Result
-from fastpong.training.session import Request, hold, what_next
+from fastpong.training.session import Request
 
 
 @dataclass(frozen=True)
@@ -105,31 +104,15 @@ def train(
     FastpongError
         When training fails. The last checkpoint is intact.
     """
-    if progress is not None and progress not in KINDS:
-        raise UsageError(f"progress is one of {', '.join(KINDS)}, not {progress!r}")
-    if not (callback is None or callable(callback)):
-        raise UsageError(f"callback is a function that is given each event, not {callback!r}")
     flags = dict(preset=preset, num_envs=envs, seed=seed, repeat_action_probability=sticky, target_score=target)
-    path, limits = None if run is None else _path("run", run), Limits(steps, minutes)
     changes = {**settings, **{name: value for name, value in flags.items() if value is not None}}
-    request = Request(changes, path, resume, workers, engine, limits=limits, command="Python")
-    watched = Watched(Progress(), [callback] if callback else [])
-
-    def show(config: Config, folder: RunFolder, past: list[dict[str, Any]]) -> Progress:
-        watched.display = make_progress(progress, config, folder.path, past, limits)
-        return watched
-
-    def report(config: Config, folder: RunFolder, result: Result) -> dict[str, Any] | None:
-        if watched.failure:
-            raise watched.failure
-        interrupted = result.reason == "interrupted"
-        best = None if interrupted else choose_best(config, folder, workers, watched.note, engine)
-        for text in what_next(config, folder, result, engine):
-            watched.note(text)
-        return best
-
-    outcome = hold(request, show, report)
-    return Run(outcome.folder.path, outcome.result.reason, outcome.result.metrics, outcome.report)
+    path = None if run is None else _path("run", run)
+    display = Display(progress, callback)
+    request = Request(changes, path, resume, workers, engine, limits=Limits(steps, minutes), command="Python")
+    result = session.train(request, display)
+    for text in session.what_next(result, engine):
+        display.note(text)
+    return Run(result.path, result.reason, result.metrics, result.evaluation)
 
 
 def evaluate(

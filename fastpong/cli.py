@@ -106,27 +106,20 @@ def train(
     if show_config:
         print_config(changes)
         return
+    from fastpong.commands.seeds import run as run_seeds
+    from fastpong.commands.train import placing_of
     from fastpong.commands.train import run as run_training
     from fastpong.limits import Limits
-    from fastpong.parallel.ray import Placing
     from fastpong.training.session import Request
 
-    placing = Placing(ray_address, actors, actor_cpus, placement, ray_ship)
-    wanted = ray or ray_address is not None
-    if placing != Placing() and not wanted:
-        raise UsageError("--actors and the other options of Ray need --ray or --ray-address")
+    placing = placing_of(ray, ray_address, actors, actor_cpus, placement, ray_ship)
+    limits, words = Limits(steps, minutes, STARTED), sys.argv[1:]
     request = Request(
-        changes, run, resume, workers, engine, mpi, placing if wanted else None, Limits(steps, minutes, STARTED),
-        " ".join(sys.argv[1:]),
+        changes, run, resume, workers, engine, mpi, placing, limits, " ".join(words), "--debug" in words
     )  # fmt: skip
     if seeds is None:
-        code = run_training(request, progress, log, as_json)
-    else:
-        from fastpong.commands.seeds import run as run_seeds
-
-        code = run_seeds(seeds, request, progress, log, as_json, sys.argv[1:])
-    if code:
-        raise typer.Exit(code)
+        raise typer.Exit(run_training(request, progress, log, as_json))
+    raise typer.Exit(run_seeds(seeds, request, progress, log, as_json, words))
 
 
 @_command("play", "fastpong play --terminal", "fastpong play runs/fast-1 --out game.html")

@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from fastpong.commands.train import check_display
 from fastpong.config import check, new_config
 from fastpong.errors import UsageError, printable, tell
 from fastpong.parallel.machine import launched
 from fastpong.runs.facts import parse_metrics
 from fastpong.runs.folder import RunFolder
+from fastpong.show.display import Display
 from fastpong.show.panel import can_redraw
 from fastpong.show.progress import clock
 from fastpong.signals import Interrupts
@@ -86,7 +86,7 @@ class _Run:
 
 
 def run(
-    seeds: str, request: Request, show: str | None, log: str | None, as_json: bool, arguments: Sequence[str]
+    seeds: str, request: Request, progress: str | None, log: str | None, as_json: bool, arguments: Sequence[str]
 ) -> int:  # fmt: skip
     """Train a run for each seed, print a table of them, and return the exit code: 1 if any failed, 130 if interrupted.
 
@@ -95,7 +95,7 @@ def run(
     """
     if launched()[1] > 1:
         raise UsageError("--seeds trains one run after the other: start it without mpiexec")
-    check_display(show, log)
+    Display(progress, log=log)  # refuses what no run could show
     path = request.folder or Path("runs") / new_config(request.changes).preset
     runs = [_Run(seed, Path(f"{path}-seed{seed}")) for seed in parse(seeds)]
     begun = [str(one.folder.path) for one in runs if one.folder.exists()]
@@ -103,8 +103,8 @@ def run(
         raise UsageError(f"{begun[0]} holds a run already: go on with --resume, or choose another --run")
     if request.resume and not begun:
         raise UsageError(f"there is no run in {runs[0].folder.path}, and none of another seed: leave out --resume")
-    note: Callable[[str], None] = tell if show != "none" else lambda text: None
-    draw = _draw if show in (None, "live") and can_redraw() else None
+    note: Callable[[str], None] = tell if progress != "none" else lambda text: None
+    draw = _draw if progress in (None, "live") and can_redraw() else None
     with Interrupts() as interrupts:
         for one in runs:
             if not interrupts.seen:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -38,14 +39,18 @@ FIRST_LINE = 5_000
 
 @dataclass(frozen=True)
 class Result:
-    """How a run ended: why it stopped, and the last line of its metrics.
+    """How a run, in the folder `path`, ended: why it stopped, and the last line of its metrics.
 
-    `changed` is false if it was resumed where it ends, and did nothing.
+    `changed` is false if it was resumed where it ends, and did nothing. `evaluation` is how its best weights played, if
+    they did: see `fastpong.training.evaluate.choose_best`.
     """
 
+    config: Config
+    path: Path
     reason: Reason
     metrics: dict[str, Any]
     changed: bool = True
+    evaluation: dict[str, Any] | None = None
 
 
 def train(
@@ -101,7 +106,7 @@ def train(
                 log.write(reason, reason is not None or log.is_due(config.checkpoint_interval))
         if reason == "losses":
             raise LostError(next(loss for *_, loss in flags if loss))
-    return Result(reason, log.line, changed=not ended)
+    return Result(config, run.path, reason, log.line, changed=not ended)
 
 
 class _Log:

@@ -2,13 +2,12 @@
 
 import contextlib
 import shlex
-import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import TypeVar, cast
 
 from fastpong.config import Config, at_least, new_config
 from fastpong.envs.division import check_workers
@@ -23,8 +22,10 @@ from fastpong.runs.checkpoint import NoCheckpointError
 from fastpong.runs.facts import parse_metrics
 from fastpong.runs.find import create_run, resumed_run
 from fastpong.runs.folder import RunFolder
-from fastpong.show.progress import Progress
-from fastpong.training.loop import Result, train
+from fastpong.show.display import Display
+from fastpong.training import loop
+from fastpong.training.evaluate import choose_best
+from fastpong.training.loop import Result
 from fastpong.training.remote import RayActor
 
 T = TypeVar("T")
@@ -35,7 +36,8 @@ class Request:
     """What a session is asked for: `changes` to the settings of a new run, or of the one that goes on.
 
     `folder` is that of the run, None: a new one in ``runs/``, or the one that was begun last. `placing` asks for Ray
-    actors, `mpi` looks for ranks. `command` is written into ``config.toml``. Raises `UsageError`.
+    actors, `mpi` looks for ranks. `command` is written into ``config.toml``. With `debug` a rank that ends the others
+    shows its traceback. Raises `UsageError`.
     """
 
     changes: Mapping[str, object]
@@ -47,6 +49,7 @@ class Request:
     placing: Placing | None = None
     limits: Limits = field(default_factory=Limits)
     command: str = ""
+    debug: bool = False
 
     def __post_init__(self) -> None:
         check_engine(self.engine)
@@ -54,24 +57,11 @@ class Request:
             at_least("workers", self.workers, 1, whole=True)
 
 
-@dataclass(frozen=True)
-class Outcome(Generic[T]):
-    """How a session ended; `report` is what rank 0 made of it, None on the others."""
+def train(request: Request, display: Display) -> Result:
+    """Train as requested, and let the candidates of a run that was not interrupted play for its ``best.npz``.
 
-    config: Config
-    folder: RunFolder
-    result: Result
-    report: T | None
-
-
-def hold(
-    request: Request,
-    show: Callable[[Config, RunFolder, list[dict[str, Any]]], Progress],
-    report: Callable[[Config, RunFolder, Result], T],
-) -> Outcome[T]:
-    """Train as requested. On rank 0 `show` makes the display, from the metrics so far; `report` comes at the end.
-
-    Raises what `fastpong.training.loop.train` does; several ranks end together.
+    Only rank 0 begins the display, and knows how the best weights played. Raises what `fastpong.training.loop.train`
+    does, and what a callback of the display has raised; several ranks end together.
     """
     comm = connect(request.mpi)
     config, resumed = _on_root(comm, lambda: _prepare(request, comm))
@@ -79,35 +69,47 @@ def hold(
     if placing and (comm.size > 1 or request.workers):
         instead = "--workers" if request.workers else "mpiexec"
         raise UsageError(f"with --ray the actors step the envs: leave out {instead}")
-    told = None
-    try:
-        with contextlib.ExitStack() as owner:  # until best.npz is written
-            with Cluster(RayActor, placing, config.num_envs) if placing else contextlib.nullcontext() as cluster:
-                folder = _on_root(comm, lambda: resumed or create_run(request.folder, config, _about(request)))
-                _on_root(comm, lambda: owner.enter_context(folder.lock(tell)))
-                past = parse_metrics(folder.metrics)[0] if request.resume and folder.metrics.exists() else []
-                progress = show(config, folder, past) if comm.rank == 0 else Progress()
-                try:
-                    result = train(
-                        config, folder, progress, comm=comm, workers=request.workers, cluster=cluster,
-                        resume=request.resume, limits=request.limits, engine=request.engine,
-                    )  # fmt: skip
-                except FastpongError as error:
-                    raise _with_hint(error, folder, request.engine) from error.__cause__
-                finally:
-                    progress.close()
+    with _ends_together(comm, request.debug), contextlib.ExitStack() as owner:  # until best.npz is written
+        with Cluster(RayActor, placing, config.num_envs) if placing else contextlib.nullcontext() as cluster:
+            folder = _on_root(comm, lambda: resumed or create_run(request.folder, config, _about(request)))
+            _on_root(comm, lambda: owner.enter_context(folder.lock(tell)))
             if comm.rank == 0:
-                told = report(config, folder, result)
-            comm.barrier()
+                past = parse_metrics(folder.metrics)[0] if request.resume and folder.metrics.exists() else []
+                display.begin(config, folder.path, past, request.limits)
+            try:
+                result = loop.train(
+                    config, folder, display, comm=comm, workers=request.workers, cluster=cluster,
+                    resume=request.resume, limits=request.limits, engine=request.engine,
+                )  # fmt: skip
+            except FastpongError as error:
+                raise _with_hint(error, folder, request.engine) from error.__cause__
+            finally:
+                display.close()
+        if display.failure:
+            raise display.failure
+        if comm.rank == 0:
+            display.after(_how_it_ended(result), result=True)
+            with contextlib.suppress(KeyboardInterrupt):  # best.npz is then that of the best score in training
+                if result.reason != "interrupted":
+                    best = choose_best(config, folder, request.workers, display.after, request.engine)
+                    result = replace(result, evaluation=best)
+        comm.barrier()
+    return result
+
+
+@contextlib.contextmanager
+def _ends_together(comm: Communicator, debug: bool) -> Iterator[None]:
+    """End all ranks if this one fails: they wait for it."""
+    try:
+        yield
     except BaseException as error:
-        if comm.size > 1:  # the others wait for this rank: end them too
+        if comm.size > 1:
             if isinstance(error, UsageError | RanksError | DivergedError | LostError) and comm.rank:
                 time.sleep(5.0)  # every rank has the same error: rank 0 tells it
-            if "--debug" in sys.argv:
+            if debug:
                 traceback.print_exc()
             comm.abort(explain(error, f"rank {comm.rank}: "))
         raise
-    return Outcome(config, folder, result, told)
 
 
 def _prepare(request: Request, comm: Communicator) -> tuple[Config, RunFolder | None]:
@@ -127,24 +129,38 @@ def _about(request: Request) -> dict[str, str | int]:
     return {"command": request.command, "engine": request.engine, **versions()}
 
 
-def to_go_on(folder: RunFolder, engine: str) -> str:
+def _how_it_ended(result: Result) -> str:
+    why = {
+        "target": f"the target of {result.config.target_score:g} is reached",
+        "steps": "the limit of steps is reached",
+        "minutes": "the time is up",
+        "callback": "the callback says so",
+        "interrupted": "interrupted",
+    }[result.reason]
+    how = "stopped" if result.changed else "nothing to do"
+    score, steps = result.metrics["score"], result.metrics["steps"]
+    told = "no game finished" if score is None else f"score {score:.2f}"
+    return f"{how}, {why}: {told} after {steps:,} steps; all is saved in {result.path}"
+
+
+def to_go_on(path: Path, engine: str) -> str:
     """Return the command with which a run goes on, as a shell reads it."""
     chosen = "" if engine == DEFAULT_ENGINE else f" --engine {engine}"
-    return f"fastpong train --run {shlex.quote(str(folder.path))} --resume{chosen}"
+    return f"fastpong train --run {shlex.quote(str(path))} --resume{chosen}"
 
 
-def what_next(config: Config, folder: RunFolder, result: Result, engine: str) -> list[str]:
+def what_next(result: Result, engine: str) -> list[str]:
     """Return a line each: how a run goes on, unless it has reached its target, and how to see it play."""
-    go_on = [] if result.reason == "target" else [f"go on:        {to_go_on(folder, engine)}"]
-    how = "--out game.html" if config.algorithm == "ppo" else "--terminal"
-    return [*go_on, f"see it play:  fastpong play {shlex.quote(str(folder.path))} {how}"]
+    go_on = [] if result.reason == "target" else [f"go on:        {to_go_on(result.path, engine)}"]
+    how = "--out game.html" if result.config.algorithm == "ppo" else "--terminal"
+    return [*go_on, f"see it play:  fastpong play {shlex.quote(str(result.path))} {how}"]
 
 
 def _with_hint(error: FastpongError, folder: RunFolder, engine: str) -> FastpongError:
     """Return the error; if the run can go on, it says how."""
     if isinstance(error, UsageError | DivergedError | NoCheckpointError) or not folder.checkpoints():
         return error
-    return type(error)(f"{error}; go on with: {to_go_on(folder, engine)}")
+    return type(error)(f"{error}; go on with: {to_go_on(folder.path, engine)}")
 
 
 def _on_root(comm: Communicator, work: Callable[[], T]) -> T:
