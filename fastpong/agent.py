@@ -92,11 +92,25 @@ class Agent:
             chosen = np.minimum(chosen, probabilities.shape[1] - 1)
         else:
             chosen = probabilities.argmax(1)
+        self._remember(courts, chosen)
+        actions = self._numbers[chosen]
+        return int(actions[0]) if one else actions
+
+    def remember(self, screens: npt.NDArray[Any], actions: "npt.ArrayLike") -> None:
+        """Remember a step of each game for which somebody else chose: `screens` and `actions` as for `act`.
+
+        Raises `UsageError` for actions that the policy does not have.
+        """
+        courts, _ = self._courts(screens)
+        found = np.atleast_1d(np.asarray(actions))[:, None] == self._numbers
+        if found.shape[0] != len(courts) or not found.any(1).all():
+            raise UsageError(f"the actions are {len(courts)} of {self._numbers.tolist()}, not {actions!r}")
+        self._remember(courts, found.argmax(1))
+
+    def _remember(self, courts: Bool, chosen: I64) -> None:
         self._images = self._stacked(courts)[:, : self._frames - 1]
         self._actions = np.concatenate([chosen[:, None], self._actions], 1)[:, : self.config.action_history]
         self._ages += 1
-        actions = self._numbers[chosen]
-        return int(actions[0]) if one else actions
 
     def probabilities(self, screens: npt.NDArray[Any]) -> F32:
         """Return the probability of each of the policy's actions (up, down, no-op): float32 (actions,) or (n, actions).

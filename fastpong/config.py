@@ -84,7 +84,10 @@ class Config:
     update_epochs: int = _setting("ppo", 5, "epochs over each batch", 1, 1000)
     minibatch_size: int = _setting("ppo", 1024, "samples of a minibatch, over all ranks", 1, 10**7)
     baseline: str = _setting(
-        "ppo", "value", "what is subtracted from the returns; only value has λ", choices=("value", "mean", "none")
+        "ppo",
+        "value",
+        "what PPO subtracts from the returns: the value that it learns (with λ), their mean, or nothing",
+        choices=("value", "mean", "none"),
     )
     gae_lambda: float = _setting("ppo", 0.95, "λ of the advantages (GAE)", 0.0, 1.0)
     return_lambda: float = _setting("ppo", 1.0, "λ of the returns that the value learns", 0.0, 1.0)

@@ -100,6 +100,19 @@ def test_games_are_forgotten_one_by_one(shipped: Agent) -> None:
     assert (first[0] != fresh[0]).any()
 
 
+def test_what_somebody_else_chose_is_remembered_like_its_own() -> None:
+    first, other, screens = load_agent(), load_agent(), np.random.default_rng(0).choice([34, 92], (4, 2, 210, 160))
+    for screen in screens.astype(np.uint8):
+        actions = first.act(screen)
+        other.remember(screen, actions)
+        np.testing.assert_array_equal(first.probabilities(screen), other.probabilities(screen))
+    other.remember(screens[0].astype(np.uint8), [2, 0])
+    assert (first.probabilities(screens[0].astype(np.uint8)) != other.probabilities(screens[0].astype(np.uint8))).any()
+    for wrong in (2, [2, 3, 0], [2, 1]):  # 1 is to press the button, which no policy does
+        with pytest.raises(UsageError, match="the actions are 2 of"):
+            other.remember(screens[0].astype(np.uint8), wrong)
+
+
 def test_sampled_actions_have_their_probabilities() -> None:
     config = make_config("karpathy", {"hidden_units": 8})
     weights = make_policy(config).weights.arrays

@@ -9,7 +9,7 @@ import json
 import re
 import shlex
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from fastpong.arrays import F32, U8, Arrays
 from fastpong.config import Config
 from fastpong.errors import FastpongError, UsageError, printable, tell
 from fastpong.kernels.returns import advantages_of
-from fastpong.pong import BACKGROUND, COLOURS, COURT, COURT_TOP
+from fastpong.pong import COLOURS
 from fastpong.runs.checkpoint import CheckpointError
 from fastpong.runs.facts import load_facts, load_policy, read_metrics
 from fastpong.runs.find import weights_file
@@ -192,9 +192,7 @@ def _carpet(
         return None
     rows.append(("played" if steps is None else _short(steps), agent.weights))
     begin = max(rally[0], rally[1] - _COLUMNS)
-    parts = [
-        _inputs(agent.config, game, range(at, min(at + _BATCH, rally[1]))) for at in range(begin, rally[1], _BATCH)
-    ]
+    parts = [*_inputs(agent, game, begin, rally[1])]
     leanings = []
     for name, weights in rows:
         chances = np.concatenate([dense.softmax(dense.outputs(weights, *inputs)[0]) for inputs in parts])
@@ -202,18 +200,18 @@ def _carpet(
     return {"from": begin, "to": rally[1], "rows": leanings}
 
 
-def _inputs(config: Config, game: "list[Step]", steps: range) -> tuple[F32, F32]:
-    """Return what the network got at some steps of a game, as `fastpong.dense.outputs` takes it."""
-    images = np.zeros((len(steps), config.frame_stack, *COURT), np.float32)
-    side = np.zeros((len(steps), 16), np.float32)
-    side[:, 0] = 1.0
-    for i, k in enumerate(steps):
-        for frame in range(min(config.frame_stack, k + 1)):
-            seen = game[k - frame].screen[COURT_TOP : COURT_TOP + COURT[0], ::2]
-            images[i, frame] = ~np.isin(seen, BACKGROUND)
-        for lag in range(min(config.action_history, k)):
-            side[i, 1 + lag * config.num_actions + game[k - 1 - lag].action] = 1.0
-    return images, side
+def _inputs(agent: Agent, game: "list[Step]", begin: int, end: int) -> Iterator[tuple[F32, F32]]:
+    """Yield what the network got at the steps begin … end of a game, as `fastpong.dense.outputs` takes it, in parts."""
+    player = Agent(agent.config, agent.weights, actions=agent.config.num_actions)
+    seen: list[tuple[F32, F32]] = []
+    for k, step in enumerate(game[:end]):
+        if k >= begin:
+            seen.append(player.inputs(step.screen))
+        if seen and (len(seen) == _BATCH or k == end - 1):
+            images, side = zip(*seen, strict=True)
+            yield np.concatenate(images), np.concatenate(side)
+            seen = []
+        player.remember(step.screen, step.action)
 
 
 def _lines(run: RunFolder | None) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ import sys
 import textwrap
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -138,7 +139,7 @@ def _rates(lines: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], 
     return rates
 
 
-class PanelProgress(Progress):
+class PanelProgress(Progress, ABC):
     """What a panel shows; the subclasses draw it in `_redraw`."""
 
     def __init__(self, title: str, course: Course):
@@ -165,8 +166,8 @@ class PanelProgress(Progress):
         notes, since = self._notes, time.perf_counter() - self._busy_since  # another thread may change them
         return [f"{notes[0]}: {since:.0f} s"] if since >= 0 and notes else notes
 
-    def _redraw(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _redraw(self) -> None: ...
 
 
 class LiveProgress(PanelProgress):
