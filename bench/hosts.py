@@ -102,7 +102,7 @@ def main() -> None:
     for rate in arguments.rates:
         for hosts in arguments.hosts:
             with network(hosts, rate) as launcher:
-                program = [sys.executable, "-m", "bench.allreduce", "1", str(size), "--rounds", "8"]
+                program = [sys.executable, "-m", "bench.ranks", "--allreduce", "1", str(size), "--rounds", "8"]
                 tiny, full = json.loads(output_of([*launcher, *program]))
                 speed = "–"
                 if hosts == 2:

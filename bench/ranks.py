@@ -1,6 +1,7 @@
 """What ranks cost on one machine: steps per second, and the time that goes into communication.
 
     python -m bench.ranks [--ranks 1 2 4] [--rounds 5] [--steps 200000] [-- OPTIONS OF fastpong train]
+    mpiexec -n 2 python -m bench.ranks --allreduce SIZE … [--rounds 100]
 
 Each round trains preset fast from the start with every number of ranks in turn (1: one process, a subprocess per core,
 no mpiexec), and measures bare ALE. The speed is that of the steps after three batches, so compilation and start do not
@@ -11,6 +12,9 @@ count. Prints a Markdown table of medians over the rounds:
 - communication: share of the time that rank 0 spends in it, waiting for the others included;
 - allreduce: what an allreduce of the gradient takes by itself, with all ranks ready, and times those of a batch, as a
   share of the update.
+
+With ``--allreduce`` the ranks do nothing else; rank 0 prints the median seconds of summing SIZE float32 numbers, for
+each size, as a JSON list.
 """
 
 import argparse
@@ -19,12 +23,16 @@ import json
 import shutil
 import statistics
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.common import allreduces, output_of, parser, train_on_ranks
+import numpy as np
+
+from bench.common import allreduces, output_of, parser, timed, train_on_ranks
 from fastpong.commands.speeds import bare_ale
 from fastpong.config import Config, make_config
+from fastpong.parallel.mpi import connect
 from fastpong.policy import make_policy
 
 
@@ -40,8 +48,19 @@ def allreduce_alone(ranks: int, size: int) -> float:
     """Return the median seconds of one allreduce of `size` float32 numbers over ranks that do nothing else."""
     if ranks == 1:
         return 0.0
-    command = [*launcher(ranks), sys.executable, "-m", "bench.allreduce", str(size)]
+    command = [*launcher(ranks), sys.executable, "-m", "bench.ranks", "--allreduce", str(size), "--rounds", "100"]
     return float(json.loads(output_of(command))[0])
+
+
+def time_allreduces(sizes: list[int], rounds: int) -> None:
+    """Print the median seconds of an allreduce of each size; every rank calls this."""
+    comm, medians = connect(), []
+    for size in sizes:
+        buffer = np.zeros(size, np.float32)  # zeros stay finite
+        times = [timed(partial(comm.allreduce, buffer)) for _ in range(rounds + 1)]
+        medians.append(statistics.median(times[1:]))
+    if comm.rank == 0:
+        print(json.dumps(medians))
 
 
 def measure(config: Config, arguments: argparse.Namespace) -> list[dict[str, Any]]:
@@ -75,8 +94,13 @@ def main() -> None:
     options.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 4])
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--steps", type=int, default=200_000)
+    options.add_argument("--allreduce", type=int, nargs="+", metavar="SIZE")
     options.add_argument("options", nargs="*", help="options of fastpong train, after --")
-    rows = measure(make_config("fast"), options.parse_args())
+    arguments = options.parse_args()
+    if arguments.allreduce:
+        time_allreduces(arguments.allreduce, arguments.rounds)
+        return
+    rows = measure(make_config("fast"), arguments)
     print("| ranks | steps/s | to one process | to bare ALE | update, s | communication | allreduce, ms | a batch's |")
     print("|---" * 8 + "|")
     for row in rows:
