@@ -42,9 +42,8 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
     num_envs : int
         Games.
     obs : str
-        ``screen``: palette indices uint8 (210, 160). ``rgb``: uint8 (210, 160, 3). ``court``: uint8 (160, 80) of 0, 1.
-        ``karpathy``: int8 (80, 80), the reference programs' difference of two images. ``stack84``: uint8 (4, 84, 84),
-        as gymnasium's `AtariPreprocessing` and `FrameStackObservation` have it.
+        What a learner sees, a word of `fastpong.gym.observations.KINDS`, whose classes say what each is. ``screen`` is
+        uint8 (210, 160), palette indices.
     actions : int
         6: as ``ALE/Pong-v5``; 3: up, down, no-op; 2: up, down.
     frame_skip : int
