@@ -178,7 +178,8 @@ class Players:
         self._of_agent, self._of_random = np.zeros(len(games), np.uint8), np.zeros(len(games), np.uint8)
         self._left = np.zeros(len(games))  # frames for which a random player still holds its action
         agent = fastpong.load()
-        self._policy = make_policy(changed(agent.config, {"num_envs": len(games), "seed": int(rng.integers(1 << 31))}))
+        changes = {"num_envs": len(games), "seed": int(rng.integers(1 << 31)), "exploring_start_steps": 0}
+        self._policy = make_policy(changed(agent.config, changes))
         self._policy.weights.load(agent.weights)
         self._rollout, self._rounds = self._policy.make_rollout(len(games)), 0
         self._rewards, self._ended = np.zeros(len(games), np.int8), np.ones(len(games), np.int8)

@@ -118,16 +118,13 @@ class Policy(ABC):
         """Return an empty rollout for so many envs, with images as this policy reads them."""
 
     @abstractmethod
-    def act(
-        self, inputs: Inputs, first: int, members: I64, step: int, greedy: bool = False, exploring_starts: float = 0.0
-    ) -> U8:
+    def act(self, inputs: Inputs, first: int, members: I64, step: int, greedy: bool = False) -> U8:
         """Choose the actions of some envs, uint8 (n,): 0 up, 1 down, 2 no-op.
 
         The envs are `members` int64 (n,); their inputs, and the outputs (actions, log probabilities and values), stand
         in `inputs` of a rollout, where `first` is the index of env 0's present step. `step`, the steps since the run
         began, keys the noise together with the env. With `greedy` the likeliest action is taken instead of a sampled
-        one. `exploring_starts` is the share of the points that begin with the paddle held, see
-        `fastpong.kernels.acting.forced_steps`.
+        one.
         """
 
     def _noise(self, step: int, greedy: bool) -> Noise:
@@ -149,11 +146,17 @@ class MlpPolicy(Policy):
         """See `Policy`: the input is the difference of two images."""
         return Rollout(self.config, CHANGES, 0, num_envs)
 
-    def act(
-        self, inputs: Inputs, first: int, members: I64, step: int, greedy: bool = False, exploring_starts: float = 0.0
-    ) -> U8:
-        """See `Policy`; without exploring starts."""
+    def act(self, inputs: Inputs, first: int, members: I64, step: int, greedy: bool = False) -> U8:
+        """See `Policy`; every point begins as the game begins it."""
         return mlp.act(inputs, first, members, self._mlp, self._noise(step, greedy))
+
+
+def share_of_exploring_starts(config: Config, step: int) -> float:
+    """Return the share of the points that begin with the paddle held, after so many steps of each env.
+
+    See `fastpong.kernels.acting.forced_steps`; for none at all `exploring_start_steps` is 0.
+    """
+    return max(0.0, 1.0 - step * config.num_envs / config.exploring_start_until)
 
 
 class ConvPolicy(Policy):
@@ -170,11 +173,10 @@ class ConvPolicy(Policy):
         history = max(self.config.frame_stack - 1, self.config.action_history)
         return Rollout(self.config, STRIPS, history, num_envs)
 
-    def act(
-        self, inputs: Inputs, first: int, members: I64, step: int, greedy: bool = False, exploring_starts: float = 0.0
-    ) -> U8:
-        """See `Policy`."""
-        starts = ExploringStarts(self._start_key, exploring_starts, self.config.exploring_start_steps)
+    def act(self, inputs: Inputs, first: int, members: I64, step: int, greedy: bool = False) -> U8:
+        """See `Policy`; some points begin with the paddle held."""
+        share = share_of_exploring_starts(self.config, step)
+        starts = ExploringStarts(self._start_key, share, self.config.exploring_start_steps)
         return acting.act(inputs, first, members, self.net.network, starts, self._noise(step, greedy))
 
     def scale_logits(self, factor: float) -> None:

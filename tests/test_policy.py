@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fastpong.arrays import I64, U8
 from fastpong.config import make_config
-from fastpong.policy import ConvPolicy, MlpPolicy, Policy, make_policy
+from fastpong.policy import ConvPolicy, MlpPolicy, Policy, make_policy, share_of_exploring_starts
 from fastpong.rollout.buffer import Rollout
 from tests.support.rollouts import fill
 
@@ -55,6 +57,11 @@ def test_an_algorithm_has_its_policy(preset: str, kind: type) -> None:
     assert isinstance(policy, kind)
 
 
+def test_ever_fewer_points_begin_with_the_paddle_held() -> None:
+    config = make_config("fast", {"num_envs": 10, "exploring_start_until": 1000})
+    assert [share_of_exploring_starts(config, step) for step in (0, 25, 100, 10**6)] == [1.0, 0.75, 0.0, 0.0]
+
+
 def acted(policy: Policy, rollout: Rollout, members: I64, step: int, greedy: bool = False) -> U8:
     """Actions in the last row, which they stand in as well."""
     row = rollout.rows - 1
@@ -66,7 +73,7 @@ def acted(policy: Policy, rollout: Rollout, members: I64, step: int, greedy: boo
 @pytest.mark.parametrize("preset", ["fast", "karpathy"])
 def test_noise_belongs_to_the_env_and_the_step(preset: str, real_screens: U8) -> None:
     """Whoever acts with it: two envs together, one by one, or the second one as another rank's first."""
-    config = make_config(preset, {"num_envs": 2})
+    config = replace(make_config(preset, {"num_envs": 2}), exploring_start_steps=0)
     policy, other = make_policy(config), make_policy(config, env_offset=1)
     rollout, nothing = policy.make_rollout(2), np.zeros((30, 2), np.int8)
     fill(rollout, real_screens, (nothing, nothing))
@@ -85,7 +92,7 @@ def test_noise_belongs_to_the_env_and_the_step(preset: str, real_screens: U8) ->
 
 @pytest.mark.parametrize("preset", ["fast", "karpathy"])
 def test_greedy_actions_are_the_likeliest_ones(preset: str, real_screens: U8) -> None:
-    config = make_config(preset, {"num_envs": 2})
+    config = replace(make_config(preset, {"num_envs": 2}), exploring_start_steps=0)
     policy = make_policy(config)
     rollout, nothing = policy.make_rollout(2), np.zeros((60, 2), np.int8)
     fill(rollout, real_screens, (nothing, nothing))
@@ -102,7 +109,7 @@ def test_greedy_actions_are_the_likeliest_ones(preset: str, real_screens: U8) ->
 
 
 def test_larger_logits_are_greedier(real_screens: U8) -> None:
-    policy = make_policy(make_config("fast", {"num_envs": 2}))
+    policy = make_policy(make_config("fast", {"num_envs": 2, "exploring_start_steps": 0}))
     assert isinstance(policy, ConvPolicy)
     policy.weights.arrays["w2"][:] *= 10.0
     rollout, nothing = policy.make_rollout(2), np.zeros((10, 2), np.int8)

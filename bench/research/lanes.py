@@ -8,7 +8,7 @@ from ale_py import Action, ALEState
 
 from bench.research.planning import Node
 from fastpong.arrays import I64, U8
-from fastpong.config import Config
+from fastpong.config import Config, changed
 from fastpong.envs.ale import ACTIONS, new_emulator
 from fastpong.kernels.preprocess import Observation, as_words
 from fastpong.policy import ConvPolicy, make_policy
@@ -17,8 +17,8 @@ from fastpong.runs.find import load_weights
 
 
 def policy_of(config: Config) -> ConvPolicy:
-    """Return a policy of preset ``fast`` with first weights."""
-    policy = make_policy(config)
+    """Return a policy of preset ``fast`` with first weights, whose games have no exploring starts."""
+    policy = make_policy(changed(config, {"exploring_start_steps": 0}))
     assert isinstance(policy, ConvPolicy)
     return policy
 

@@ -35,9 +35,6 @@ class Learner(Protocol):
     def reached(self, target: float, stats: EpisodeStats) -> bool:
         """Whether the agent is as good as the target score asks for; the same on all ranks."""
 
-    def exploring_starts(self, steps: int) -> float:
-        """Share of the points that begin with the paddle held, after so many steps."""
-
     def begin_late_phase(self, steps: int) -> None:
         """Begin the late phase, if there is one, as if the agent had come to win most points after so many steps."""
 

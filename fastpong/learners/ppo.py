@@ -67,10 +67,6 @@ class PPO:
         """Whether the score is at the target."""
         return stats.reached(target)
 
-    def exploring_starts(self, steps: int) -> float:
-        """See `Schedule.exploring_starts`."""
-        return self.schedule.exploring_starts(steps)
-
     def begin_late_phase(self, steps: int) -> None:
         """See `Schedule.begin_late_phase`."""
         self.schedule.begin_late_phase(steps)

@@ -139,10 +139,6 @@ class Reinforce:
             return self.windows.reached(target)
         return stats.reached(target)
 
-    def exploring_starts(self, steps: int) -> float:
-        """None: every point begins as the game begins it."""
-        return 0.0
-
     def begin_late_phase(self, steps: int) -> None:
         """No-op: there is none."""
 

@@ -58,10 +58,6 @@ class Schedule:
         """Return the coefficient of the entropy bonus."""
         return self._config.entropy_coef * self.anneal_factor(steps)
 
-    def exploring_starts(self, steps: int) -> float:
-        """Return the share of points that begin with the paddle held."""
-        return max(0.0, 1.0 - steps / self._config.exploring_start_until)
-
     @property
     def target_kl(self) -> float:
         """The KL divergence that a batch may cause, in nats; 0: any."""

@@ -1,7 +1,7 @@
 """Acting: where experience comes from, and the actor that makes it with the envs of this process."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
@@ -53,11 +53,8 @@ class Sampler(Protocol):
     def start(self) -> None:
         """Reset all envs."""
 
-    def play(self, exploring_starts: Sequence[float], stop: Callable[[], bool] | None = None) -> None:
-        """Take as many steps of every env as there are shares of exploring starts; see `Policy.act`.
-
-        It takes fewer if there is a `stop`, asked after each of them, that says so.
-        """
+    def play(self, count: int, stop: Callable[[], bool] | None = None) -> None:
+        """Take so many steps of every env, or fewer if there is a `stop`, asked after each of them, that says so."""
 
     def ahead(self) -> int:
         """Return how many steps had better be asked for at once, if any of them may end the batch."""
@@ -96,15 +93,15 @@ class Actor:
         """See `Sampler`."""
         self.envs.reset()
 
-    def play(self, exploring_starts: Sequence[float], stop: Callable[[], bool] | None = None) -> None:
+    def play(self, count: int, stop: Callable[[], bool] | None = None) -> None:
         """See `Sampler`."""
-        for share in exploring_starts:
-            self.step(exploring_starts=share)
+        for _ in range(count):
+            self.step()
             if stop and stop():
                 break
 
-    def step(self, greedy: bool = False, exploring_starts: float = 0.0) -> None:
-        """Take one step of every env, and count the outcomes of the step before; arguments as for `Policy.act`."""
+    def step(self, greedy: bool = False) -> None:
+        """Take one step of every env, and count the outcomes of the step before; `greedy` as for `Policy.act`."""
         envs, rollout, clock, seconds = self.envs, self.rollout, time.perf_counter, self.seconds
         row = rollout.new_row()
         for group, members in enumerate(envs.groups):
@@ -113,9 +110,7 @@ class Actor:
             t1 = clock()
             rollout.record(row, self._observation, members, members)
             t2 = clock()
-            actions = self.policy.act(
-                rollout.inputs, row * rollout.num_envs, members, self.steps_taken, greedy, exploring_starts
-            )
+            actions = self.policy.act(rollout.inputs, row * rollout.num_envs, members, self.steps_taken, greedy)
             t3 = clock()
             envs.send(group, actions)
             for stage, spent in zip(STAGES, (t1 - t0, t2 - t1, t3 - t2, clock() - t3), strict=False):

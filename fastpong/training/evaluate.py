@@ -60,7 +60,11 @@ class Evaluation:
 
 
 def evaluation_config(config: Config, num_envs: int, seed: int) -> Config:
-    """Return the settings of an evaluation with so many envs; `seed` keys noise that no training run has."""
+    """Return the settings of an evaluation with so many envs, and no exploring starts.
+
+    `seed` keys noise that no training run has.
+    """
+    config = replace(config, exploring_start_steps=0)
     return changed(config, {"num_envs": num_envs, "seed": stream_key(seed, EVALUATION) >> 1})
 
 

@@ -52,9 +52,7 @@ class RayActor:
         else:
             self._actor.start()
 
-    def play(
-        self, weights: F32, exploring_starts: Sequence[float], tentative: bool, again: bool = False
-    ) -> tuple[Arrays, float]:
+    def play(self, weights: F32, count: int, tentative: bool, again: bool = False) -> tuple[Arrays, float]:
         """Take steps as `Sampler.play` does; return their `Rollout.tail`, and the seconds it took.
 
         With `again` they take the place of the last steps, which were `tentative`.
@@ -64,9 +62,9 @@ class RayActor:
             self._restore(self._before, self._steps_before)
         self._before, self._steps_before = self.snapshot() if tentative else None, actor.steps_taken
         actor.policy.weights.flat[:] = weights
-        actor.play(exploring_starts)
+        actor.play(count)
         actor.stats.take_finished()
-        part = actor.rollout.tail(len(exploring_starts))
+        part = actor.rollout.tail(count)
         actor.rollout.release(actor.rollout.rows - 1)
         return part, time.perf_counter() - began
 
@@ -99,7 +97,7 @@ class RaySampler:
         self._parts = [env_range(config.num_envs, i, cluster.count) for i in range(cluster.count)]
         self._states: list[dict[str, Arrays] | None] = [None] * cluster.count  # of the actors, when the batch began
         self._states_at = 0  # steps of each env then
-        self._since: list[float] = []  # shares of exploring starts of the steps since then
+        self._since = 0  # steps of each env since then
         self._weights: Any = None  # where the actors find those of the policy
 
     def start(self) -> None:
@@ -111,17 +109,17 @@ class RaySampler:
         """See `Sampler`. To ask takes time, and steps beyond the end of a batch are in vain: the root balances both."""
         return math.isqrt(1 + self.steps_taken - self._states_at)
 
-    def play(self, exploring_starts: Sequence[float], stop: Callable[[], bool] | None = None) -> None:
+    def play(self, count: int, stop: Callable[[], bool] | None = None) -> None:
         """See `Sampler`. The actors take all steps; if `stop` ends them sooner, they go back and take those alone."""
         if self._weights is None:
             self._weights = self._cluster.put(self.policy.weights.flat)
         tentative = stop is not None
-        parts = self._collect(lambda actor: actor.play.remote(self._weights, exploring_starts, tentative))
+        parts = self._collect(lambda actor: actor.play.remote(self._weights, count, tentative))
         first = self.rollout.rows
         self.rollout.extend(join(parts, TAIL))
-        taken = exploring_starts[: self._count(first, stop)]
-        if len(taken) < len(exploring_starts):
-            self.rollout.rows = first + len(taken)
+        taken = self._count(first, stop)
+        if taken < count:
+            self.rollout.rows = first + taken
             self._collect(lambda actor: actor.play.remote(self._weights, taken, False, again=True))
         self._since += taken
 
@@ -175,7 +173,7 @@ class RaySampler:
 
     def _keep(self, states: list[dict[str, Arrays]]) -> None:
         """From now on a lost actor goes on from its state of now."""
-        self._states, self._states_at, self._since = [*states], self.steps_taken, []
+        self._states, self._states_at, self._since = [*states], self.steps_taken, 0
 
     def _begin(self, index: int) -> None:
         actor = self._cluster.members[index]

@@ -53,9 +53,7 @@ class Trainer:
 
     def step(self, count: int = 1) -> None:
         """Take steps of every env, at most `steps_until` something; now and then ranks also `synchronise`."""
-        taken, envs = self.sampler.steps_taken, self.config.num_envs
-        starts = [self.learner.exploring_starts((taken + i) * envs) for i in range(count)]
-        self.sampler.play(starts, self._stop if count > 1 and self.learner.ends_by_games else None)
+        self.sampler.play(count, self._stop if count > 1 and self.learner.ends_by_games else None)
         if self.sampler.steps_taken % self.learner.synchronise_every == 0:
             self.synchronise()
 

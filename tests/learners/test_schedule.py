@@ -60,11 +60,6 @@ def test_the_discount_rises_as_the_rate_falls() -> None:
     assert [one.gamma(steps) for steps in (0, 5000, 10**6)] == pytest.approx([0.9, 0.95, 0.99])
 
 
-def test_ever_fewer_points_begin_with_the_paddle_held() -> None:
-    one = schedule(exploring_start_until=1000)
-    assert [one.exploring_starts(steps) for steps in (0, 250, 1000, 10**6)] == [1.0, 0.75, 0.0, 0.0]
-
-
 def test_the_divergence_limits_the_rate() -> None:
     """A policy that moves in proportion to the rate: too far at first, and later less and less."""
     one = schedule(anneal_steps=10**9)

@@ -18,7 +18,7 @@ from fastpong.rollout.buffer import Rollout
 from tests.support.learners import threads_of
 from tests.support.rollouts import fill
 
-CONFIG = make_config("fast", {"num_envs": 2})
+CONFIG = make_config("fast", {"num_envs": 2, "exploring_start_steps": 0})
 
 
 @pytest.fixture(scope="module")
