@@ -1,7 +1,7 @@
-"""The state of a run, cut into the parts that belong to the envs of each rank, and joined again."""
+"""The arrays of a run's state: what each is, and how they are cut by envs for each rank, and joined again."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,31 @@ from fastpong.arrays import I64, Arrays
 Layout = Mapping[str, int | str | None]
 """For each array of a state: which axis counts envs; or, if it holds pieces of different length one after the other,
 those of env 0 first, the name of the array that holds their lengths; or None, if it does not belong to single envs."""
+
+ANY = 1 << 60
+
+
+class Field(NamedTuple):
+    """A saved array. Its owner has a table of them, from which `layout_of` and `fastpong.runs.schema` are made.
+
+    A name in `shape` stands for any size, the same wherever it stands; ``envs`` is the axis of envs. Bounds are
+    inclusive; with `maybe_nan` it may be NaN as well. `lengths` names the array with the lengths of its pieces, if it
+    holds pieces one after the other.
+    """
+
+    dtype: Any
+    shape: tuple[int | str, ...]
+    low: float = 0
+    high: float = ANY
+    maybe_nan: bool = False
+    lengths: str | None = None
+
+
+def layout_of(fields: Mapping[str, Field]) -> Layout:
+    """Return how the arrays of a table are cut."""
+    return {
+        name: field.shape.index("envs") if "envs" in field.shape else field.lengths for name, field in fields.items()
+    }
 
 
 def cut(arrays: Arrays, layout: Layout, envs: range) -> Arrays:

@@ -9,23 +9,7 @@ from fastpong.arrays import I64, Arrays
 from fastpong.config import Config
 from fastpong.kernels.preprocess import PIXELS, LastImages, Observation, record_changes, record_strips
 from fastpong.kernels.structs import Inputs, RolloutArrays
-from fastpong.parallel.sharding import Layout, join
-
-_COLUMNS: dict[str, type[np.generic]] = {
-    "offsets": np.int64, "lengths": np.int64, "steps_since_reset": np.int64, "forced": np.int16, "actions": np.uint8,
-    "log_probs": np.float32, "values": np.float32, "rewards": np.int8, "ended": np.int8,
-}  # fmt: skip
-_SAVED = tuple(name for name in _COLUMNS if name != "offsets")  # these follow from the lengths
-
-_OUTCOMES = ("rewards", "ended")  # known one step later than the others
-
-TAIL: Layout = {**{name: 1 for name in _SAVED}, "images": "lengths"}
-"""Of the arrays of a `Rollout.tail`, see `fastpong.parallel.sharding`."""
-
-LAYOUT: Layout = {
-    **TAIL, "first_unused": 0, "last_pixels": "last_counts", "last_counts": 0,
-}  # fmt: skip
-"""Of the arrays of a state, see `fastpong.parallel.sharding`."""
+from fastpong.parallel.sharding import ANY, Field, join, layout_of
 
 _FIRST_ROWS = 256  # of the buffer, which grows as needed
 
@@ -42,6 +26,38 @@ STRIPS = Encoding(record_strips, np.int32, 0)
 """Vertical strips of set pixels."""
 CHANGES = Encoding(record_changes, np.int16, PIXELS)
 """Pixels that changed since the image before."""
+
+
+def fields(config: Config, encoding: Encoding) -> dict[str, Field]:
+    """Return the arrays of a state by name, of a run with these settings."""
+    step, held = ("rows", "envs"), config.exploring_start_steps
+    return {
+        "lengths": Field(np.int64, step, 0, 2 * PIXELS),
+        "steps_since_reset": Field(np.int64, step),
+        "forced": Field(np.int16, step, -held, held),
+        "actions": Field(np.uint8, step, 0, config.num_actions - 1),
+        "log_probs": Field(np.float32, step, -ANY),
+        "values": Field(np.float32, step, -ANY),
+        "rewards": Field(np.int8, step, -128),
+        "ended": Field(np.int8, step, 0, 1),
+        "images": Field(encoding.dtype, ("images",), -ANY, lengths="lengths"),
+        "first_unused": Field(np.int64, ("envs",)),
+        "last_pixels": Field(np.int16, ("pixels",), 0, PIXELS - 1, lengths="last_counts"),
+        "last_counts": Field(np.int64, ("envs",), 0, encoding.pixels),
+    }
+
+
+_FIELDS = fields(Config(), STRIPS)
+LAYOUT = layout_of(_FIELDS)
+"""Of the arrays of a state, see `fastpong.parallel.sharding`."""
+
+_SAVED = tuple(name for name, field in _FIELDS.items() if field.shape == ("rows", "envs"))
+_COLUMNS = {"offsets": np.int64, **{name: _FIELDS[name].dtype for name in _SAVED}}  # offsets follow from the lengths
+
+_OUTCOMES = ("rewards", "ended")  # known one step later than the others
+
+TAIL = {name: LAYOUT[name] for name in (*_SAVED, "images")}
+"""Of the arrays of a `Rollout.tail`, see `fastpong.parallel.sharding`."""
 
 
 class Rollout:

@@ -7,13 +7,21 @@ import numpy as np
 
 from fastpong.arrays import I8, Arrays
 from fastpong.parallel.comm import Communicator, Serial
-from fastpong.parallel.sharding import Layout
+from fastpong.parallel.sharding import ANY, Field, layout_of
 
 RECENT = 100
 """Games in the mean that is called the score."""
 
-LAYOUT: Layout = {"counts": None, "running": None, "recent": None, "score": 0, "length": 0}
-"""Of the arrays of a state, see `fastpong.parallel.sharding`."""
+FIELDS = {
+    "counts": Field(np.int64, (6,), -ANY),
+    "running": Field(np.float64, (), -ANY, maybe_nan=True),  # before the first game
+    "recent": Field(np.int64, ("games", 2), -ANY),
+    "score": Field(np.int64, ("envs",), -ANY),
+    "length": Field(np.int64, ("envs",)),
+}
+"""The arrays of a state by name."""
+LAYOUT = layout_of(FIELDS)
+"""How they are cut, see `fastpong.parallel.sharding`."""
 
 
 class Point(NamedTuple):

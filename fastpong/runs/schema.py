@@ -1,7 +1,7 @@
 """What the arrays of a checkpoint have to be. Kernels check no bounds, so a resumed run checks all arrays first."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -10,52 +10,25 @@ from fastpong.config import Config
 from fastpong.envs.engine import array_layout
 from fastpong.kernels.preprocess import PIXELS
 from fastpong.kernels.strips import STRIP_ROWS
+from fastpong.parallel.sharding import ANY, Field
 from fastpong.pong import COURT
-from fastpong.rollout.buffer import STRIPS, Encoding
+from fastpong.rollout.buffer import STRIPS, Encoding, fields
+from fastpong.rollout.episode_stats import FIELDS
 
-_ANY = 1 << 60
 _GROWING = ("learner.schedule_outcomes", "learner.window_rewards")  # as many as there were
-_MAYBE_NAN = ("stats.running", "learner.window_numbers")  # before the first game
-_LISTS = {"rollout.images": "rollout.lengths", "rollout.last_pixels": "rollout.last_counts"}
-"""Arrays that hold pieces one after the other, and those of the pieces' lengths."""
+_MAYBE_NAN = ("learner.window_numbers",)  # before the first game
 
 
-class _Field(NamedTuple):
-    """An array. A name in `shape` stands for any size, the same wherever it stands; bounds are inclusive."""
-
-    dtype: Any
-    shape: tuple[int | str, ...]
-    low: float = 0
-    high: float = _ANY
-
-
-def _fields(config: Config, engine: str, encoding: Encoding) -> dict[str, _Field]:
+def _fields(config: Config, engine: str, encoding: Encoding) -> dict[str, Field]:
     """Return the arrays of the envs, the rollout and the statistics, by name."""
-    n, rows = config.num_envs, ("rows", config.num_envs)
-    envs = {name: _Field(dtype, shape, -128) for name, (shape, dtype) in array_layout(n, engine).items()}
-    return {
-        "step": _Field(np.int64, ()),
-        "envs.steps": _Field(np.int64, (n,)),
-        **{f"envs.{name}": field for name, field in envs.items()},
-        "envs.ended": _Field(np.int8, (n,), 0, 1),
-        "rollout.lengths": _Field(np.int64, rows, 0, 2 * PIXELS),
-        "rollout.steps_since_reset": _Field(np.int64, rows),
-        "rollout.forced": _Field(np.int16, rows, -config.exploring_start_steps, config.exploring_start_steps),
-        "rollout.actions": _Field(np.uint8, rows, 0, config.num_actions - 1),
-        "rollout.log_probs": _Field(np.float32, rows, -_ANY),
-        "rollout.values": _Field(np.float32, rows, -_ANY),
-        "rollout.rewards": _Field(np.int8, rows, -128),
-        "rollout.ended": _Field(np.int8, rows, 0, 1),
-        "rollout.images": _Field(encoding.dtype, ("images",), -_ANY),
-        "rollout.first_unused": _Field(np.int64, (n,)),
-        "rollout.last_pixels": _Field(np.int16, ("pixels",), 0, PIXELS - 1),
-        "rollout.last_counts": _Field(np.int64, (n,), 0, encoding.pixels),
-        "stats.running": _Field(np.float64, (), -_ANY),
-        "stats.counts": _Field(np.int64, (6,), -_ANY),
-        "stats.recent": _Field(np.int64, ("games", 2), -_ANY),
-        "stats.score": _Field(np.int64, (n,), -_ANY),
-        "stats.length": _Field(np.int64, (n,)),
+    envs = {
+        "steps": Field(np.int64, ("envs",)),
+        **{name: Field(kind, shape, -128) for name, (shape, kind) in array_layout(config.num_envs, engine).items()},
+        "ended": Field(np.int8, ("envs",), 0, 1),
     }
+    parts = {"envs": envs, "rollout": fields(config, encoding), "stats": FIELDS}
+    named = {f"{part}.{name}": field for part, table in parts.items() for name, field in table.items()}
+    return {"step": Field(np.int64, ()), **named}
 
 
 def check_state(
@@ -65,26 +38,26 @@ def check_state(
 
     Those of policy and learner are as in `fresh`. `history` is how many rows the network's inputs reach back.
     """
-    fields = _fields(config, engine, encoding)
+    known = _fields(config, engine, encoding)
     for name, array in fresh.items():
         shape = (name, *array.shape[1:]) if name in _GROWING else array.shape
         counts = array.dtype.kind == "i" and name != "learner.schedule_late_since"  # −1 before the late phase
-        fields[name] = _Field(array.dtype, shape, 0 if counts else -_ANY)
-    if unknown := sorted({*arrays} ^ {*fields}):
+        known[name] = Field(array.dtype, shape, 0 if counts else -ANY, maybe_nan=name in _MAYBE_NAN)
+    if unknown := sorted({*arrays} ^ {*known}):
         raise ValueError(f"{unknown[0]} is missing, or unknown")
-    sizes: dict[str, int] = {}
-    for name, field in fields.items():
+    sizes = {"envs": config.num_envs}
+    for name, field in known.items():
         array = arrays[name]
         if array.dtype != field.dtype or array.ndim != len(field.shape):
             raise ValueError(f"{name} is {array.dtype}, {array.ndim} dimensions")
         for size, wanted in zip(array.shape, field.shape, strict=True):
             if size != (sizes.setdefault(wanted, size) if isinstance(wanted, str) else wanted):
                 raise ValueError(f"{name} has shape {array.shape}")
-        good = (array >= field.low) & (array <= field.high) | (np.isnan(array) if name in _MAYBE_NAN else False)
+        good = (array >= field.low) & (array <= field.high) | (np.isnan(array) if field.maybe_nan else False)
         if not good.all():
             raise ValueError(f"{name} has values that are impossible")
-    for name, parts in _LISTS.items():
-        if len(arrays[name]) != arrays[parts].sum():
+    for name, field in known.items():
+        if field.lengths and len(arrays[name]) != arrays[f"{name.partition('.')[0]}.{field.lengths}"].sum():
             raise ValueError(f"{name} is not as long as its parts")
     ages, unused = arrays["rollout.steps_since_reset"], arrays["rollout.first_unused"]
     rows = np.arange(len(ages))[:, None]
