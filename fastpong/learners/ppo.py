@@ -12,11 +12,10 @@ from fastpong.learners.critic import Critic
 from fastpong.learners.schedule import Schedule
 from fastpong.learners.updater import Epochs, Samples, TwoThreads, Updater
 from fastpong.noise import SHUFFLE, stream_key
-from fastpong.parallel.comm import Communicator
+from fastpong.parallel.comm import Communicator, normalized
 from fastpong.policy import ConvPolicy
 from fastpong.rollout.buffer import Rollout
 from fastpong.rollout.episode_stats import EpisodeStats
-from fastpong.rollout.returns import normalized
 
 VALUE_COEF = 0.5
 """Coefficient of half the squared error of the value."""

@@ -7,6 +7,7 @@ import sys
 import zlib
 from typing import Any, NoReturn, Protocol
 
+import numpy as np
 import numpy.typing as npt
 
 from fastpong.arrays import F32
@@ -85,6 +86,21 @@ class Serial:
 def env_range(count: int, rank: int, size: int) -> range:
     """Return which of `count` envs a rank steps: consecutive ones, as many for each rank as can be."""
     return range(rank * count // size, (rank + 1) * count // size)
+
+
+def normalized(values: F32, comm: Communicator, centred: bool = True) -> F32:
+    """Give values float32 (any,) mean 0 and standard deviation 1 over all ranks, with float64 sums.
+
+    If not `centred`, they keep their signs, and their root mean square becomes 1.
+    """
+    sums = np.array([values.size, values.sum(dtype=np.float64)])
+    comm.allreduce(sums)
+    count = max(1.0, float(sums[0]))
+    deviations = values - (sums[1] / count if centred else 0.0)
+    square = np.array([np.square(deviations).sum()])
+    comm.allreduce(square)
+    scaled: F32 = (deviations / (np.sqrt(square[0] / count) + 1e-8)).astype(np.float32)
+    return scaled
 
 
 def check_same_weights(comm: Communicator, weights: F32) -> None:

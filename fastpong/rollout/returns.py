@@ -1,4 +1,4 @@
-"""What a batch is made of: finished points or games with their returns, and normalisation over all ranks."""
+"""What a batch of REINFORCE is made of: finished points or games, with their returns."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,6 @@ import numpy as np
 
 from fastpong.arrays import F32, I64
 from fastpong.kernels import returns
-from fastpong.parallel.comm import Communicator
 from fastpong.rollout.buffer import Rollout
 
 
@@ -16,21 +15,6 @@ class Batch(NamedTuple):
     samples: I64  # (m,) indices t · envs + n
     advantages: F32  # (m,)
     ends: I64  # (envs,) row after the last used one
-
-
-def normalized(values: F32, comm: Communicator, centred: bool = True) -> F32:
-    """Give values float32 (any,) mean 0 and standard deviation 1 over all ranks, with float64 sums.
-
-    If not `centred`, they keep their signs, and their root mean square becomes 1.
-    """
-    sums = np.array([values.size, values.sum(dtype=np.float64)])
-    comm.allreduce(sums)
-    count = max(1.0, float(sums[0]))
-    deviations = values - (sums[1] / count if centred else 0.0)
-    square = np.array([np.square(deviations).sum()])
-    comm.allreduce(square)
-    scaled: F32 = (deviations / (np.sqrt(square[0] / count) + 1e-8)).astype(np.float32)
-    return scaled
 
 
 def finished_batch(rollout: Rollout, rows: int, unit: str, gamma: float) -> Batch:
