@@ -32,8 +32,8 @@ from fastpong.arrays import F32
 from fastpong.config import Config, make_config
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.learners.ppo import PPO
-from fastpong.parallel.losses import Losses
 from fastpong.parallel.ray import Cluster, Placing, versions
+from fastpong.parallel.replaced import Losses
 from fastpong.policy import make_policy
 from fastpong.training.actor import Actor, Sampler
 from fastpong.training.remote import RayActor, RaySampler

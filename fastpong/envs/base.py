@@ -13,7 +13,7 @@ from fastpong.envs.engine import DEFAULT_ENGINE, STRIPS, array_layout
 from fastpong.envs.judge import usable
 from fastpong.envs.memory import zeros
 from fastpong.errors import EnvError
-from fastpong.parallel.losses import Losses
+from fastpong.parallel.replaced import Losses
 from fastpong.parallel.sharding import Layout
 
 LAYOUT: Layout = {"steps": 0, "rows": 0, "screens": 0, "rewards": 0, "ended": 0}

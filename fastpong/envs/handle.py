@@ -21,7 +21,7 @@ from fastpong.envs.patience import Patience
 from fastpong.envs.process import Process, end_all
 from fastpong.envs.worker import DONE, GONE, LONGEST_ERROR
 from fastpong.errors import EnvError
-from fastpong.parallel.losses import Losses
+from fastpong.parallel.replaced import Losses
 
 START_SECONDS = 0.25
 """Seconds of a processor that a subprocess may use for each env besides: ALE starts one in 0.09."""

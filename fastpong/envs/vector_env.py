@@ -28,7 +28,7 @@ from fastpong.envs.memory import SharedArrays
 from fastpong.envs.process import Process, end_all, start_method
 from fastpong.envs.worker import GONE, work
 from fastpong.errors import EnvError, UsageError
-from fastpong.parallel.losses import Losses
+from fastpong.parallel.replaced import Losses
 from fastpong.system import pin
 
 

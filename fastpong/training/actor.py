@@ -10,7 +10,7 @@ from fastpong.config import Config
 from fastpong.envs.base import Envs
 from fastpong.envs.engine import STRIPS
 from fastpong.kernels.preprocess import NO_STRIPS, Observation, as_words
-from fastpong.parallel.losses import Losses
+from fastpong.parallel.replaced import Losses
 from fastpong.policy import Policy, make_policy
 from fastpong.rollout.buffer import Rollout
 from fastpong.rollout.episode_stats import EpisodeStats

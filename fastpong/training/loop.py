@@ -19,8 +19,8 @@ from fastpong.envs.vector_env import VectorEnv
 from fastpong.errors import DivergedError, EnvError, LostError, UsageError, tell
 from fastpong.limits import Limits
 from fastpong.parallel.comm import Communicator, Serial, check_same_weights, env_range
-from fastpong.parallel.losses import Losses
 from fastpong.parallel.ray import Cluster
+from fastpong.parallel.replaced import Losses
 from fastpong.runs.checkpoint import CheckpointError
 from fastpong.runs.facts import Facts
 from fastpong.runs.folder import Newest, RunFolder

@@ -17,8 +17,8 @@ from fastpong.envs.base import LocalEnvs
 from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.errors import EnvError
 from fastpong.parallel.comm import env_range
-from fastpong.parallel.losses import Losses
 from fastpong.parallel.ray import Cluster, versions
+from fastpong.parallel.replaced import Losses
 from fastpong.parallel.sharding import cut, join
 from fastpong.policy import make_policy
 from fastpong.rollout.buffer import LAYOUT as ROLLOUT_LAYOUT

@@ -15,7 +15,7 @@ import pytest
 from fastpong.envs import patience, process
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.errors import LostError
-from fastpong.parallel.losses import MOST, Losses
+from fastpong.parallel.replaced import MOST, Losses
 from fastpong.signals import Interrupts
 from tests.support.envs import ENGINES, Seen, play_at_random
 from tests.support.faults import fault
