@@ -106,20 +106,18 @@ def train(
     if show_config:
         print_config(changes)
         return
-    from fastpong.commands.seeds import run as run_seeds
-    from fastpong.commands.train import placing_of
-    from fastpong.commands.train import run as run_training
+    from fastpong.commands import seeds as many
+    from fastpong.commands import train as one
     from fastpong.limits import Limits
     from fastpong.training.session import Request
 
-    placing = placing_of(ray, ray_address, actors, actor_cpus, placement, ray_ship)
+    placing = one.placing_of(ray, ray_address, actors, actor_cpus, placement, ray_ship)
     limits, words = Limits(steps, minutes, STARTED), sys.argv[1:]
-    request = Request(
-        changes, run, resume, workers, engine, mpi, placing, limits, " ".join(words), "--debug" in words
-    )  # fmt: skip
+    debug = "--debug" in words
+    request = Request(changes, run, resume, workers, engine, mpi, placing, limits, " ".join(words), debug)
     if seeds is None:
-        raise typer.Exit(run_training(request, progress, log, as_json))
-    raise typer.Exit(run_seeds(seeds, request, progress, log, as_json, words))
+        raise typer.Exit(one.run(request, progress, log, as_json))
+    raise typer.Exit(many.run(seeds, request, progress, log, as_json, words))
 
 
 @_command("play", "fastpong play --terminal", "fastpong play runs/fast-1 --out game.html")
