@@ -14,8 +14,6 @@ from fastpong.policy import checked_weights
 from fastpong.pong import ACTION_SETS, BACKGROUND, BACKGROUND_RED, COURT, COURT_TOP, SCREEN
 from fastpong.runs.find import load_weights
 
-_SIDE_INPUTS = 16
-
 _IN_PALETTE, _IN_RED = np.ones(256, bool), np.ones(256, bool)  # what is no background
 _IN_PALETTE[list(BACKGROUND)] = False
 _IN_RED[list(BACKGROUND_RED)] = False
@@ -181,7 +179,7 @@ class Agent:
         if self._is_mlp:
             changes = (images[:, 0] - images[:, 1]) * (self._ages > 0)[:, None, None]
             return changes.reshape(len(courts), -1), np.zeros((len(courts), 0), np.float32)
-        side = np.zeros((len(courts), _SIDE_INPUTS), np.float32)
+        side = np.zeros((len(courts), dense.SIDE_INPUTS), np.float32)
         side[:, 0] = 1.0
         for lag in range(self.config.action_history):
             games = np.flatnonzero(self._ages > lag)

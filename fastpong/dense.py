@@ -14,6 +14,9 @@ GRID = (21, 21)
 CELL = (8, 4)
 """A position sees four cells of so many rows and columns."""
 
+SIDE_INPUTS = 16
+"""What the hidden units get beside the channels: 1, and the last actions."""
+
 
 def softmax(logits: F32) -> F32:
     """Return probabilities (n, actions)."""
