@@ -13,7 +13,7 @@ from fastpong.parallel.comm import Communicator
 from fastpong.policy import Policy
 from fastpong.rollout.buffer import Rollout
 from fastpong.rollout.episode_stats import EpisodeStats
-from fastpong.rollout.returns import finished_batch
+from fastpong.rollout.finished import finished_batch
 
 UNKNOWN = 1 << 30
 """Steps until a game or a window ends: it may be any."""

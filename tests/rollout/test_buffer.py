@@ -10,7 +10,7 @@ from fastpong.parallel.sharding import cut
 from fastpong.policy import make_policy
 from fastpong.pong import BACKGROUND
 from fastpong.rollout.buffer import LAYOUT, Rollout, join_states
-from fastpong.rollout.returns import finished_batch
+from fastpong.rollout.finished import finished_batch
 from tests import naive
 from tests.support.rollouts import course_of_points, fill, images_of
 

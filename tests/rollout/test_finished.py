@@ -4,7 +4,7 @@ import pytest
 from fastpong.arrays import U8
 from fastpong.config import make_config
 from fastpong.policy import make_policy
-from fastpong.rollout.returns import finished_batch
+from fastpong.rollout.finished import finished_batch
 from tests import naive
 from tests.support.rollouts import course_of_points, fill
 
