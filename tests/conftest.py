@@ -24,7 +24,7 @@ settings.register_profile("fastpong", deadline=None)
 settings.load_profile("fastpong")
 
 COMPILE = (
-    "from fastpong.config import make_config; from fastpong.training.kernels import load_acting, load_learning\n"
+    "from fastpong.config import make_config; from fastpong.training.warm_up import load_acting, load_learning\n"
     "for preset in ('fast', 'karpathy'):\n load_acting(make_config(preset)); load_learning(make_config(preset))",
     "from fastpong.envs.judge import fault_of_console; fault_of_console()",
 )

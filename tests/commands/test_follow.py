@@ -11,8 +11,8 @@ from fastpong.commands.follow import run as follow
 from fastpong.config import make_config
 from fastpong.errors import UsageError
 from fastpong.policy import make_policy
-from fastpong.training.checkpoint import CheckpointError
-from fastpong.training.run_folder import RunFolder
+from fastpong.runs.checkpoint import CheckpointError
+from fastpong.runs.folder import RunFolder
 from tests.support.runs import facts
 
 CONFIG = make_config("karpathy", {"hidden_units": 2})

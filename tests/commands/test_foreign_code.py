@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fastpong.training.kernels import _leave, _start
+from fastpong.training.warm_up import _leave, _start
 from tests.support.commands import SMALL, fastpong, plant_foreign_code
 
 

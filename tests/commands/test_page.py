@@ -16,8 +16,8 @@ from fastpong.config import make_config
 from fastpong.console import cartridge
 from fastpong.errors import FastpongError, UsageError
 from fastpong.policy import make_policy
-from fastpong.training.facts import Facts
-from fastpong.training.run_folder import RunFolder
+from fastpong.runs.facts import Facts
+from fastpong.runs.folder import RunFolder
 from tests import naive
 from tests.support.faults import full_disk
 from tests.support.runs import line
@@ -81,8 +81,8 @@ def test_a_page_holds_a_whole_game_and_nothing_of_this_machine(
 def test_what_is_drawn_is_what_was_played() -> None:
     agent = of_the_page(load())
     game = list(Match(agent).play(200))
-    logits, values = dense.outputs(agent.weights, *_inputs(agent.config, game, range(0, 200, 3)))
-    some = game[::3]
+    some, parts = game[1:], [dense.outputs(agent.weights, *inputs) for inputs in _inputs(agent, game, 1, 200)]
+    logits, values = (np.concatenate(one) for one in zip(*parts, strict=True))
     np.testing.assert_allclose(values, [step.value for step in some], atol=1e-4)
     chances = dense.softmax(logits)[range(len(some)), [step.action for step in some]]
     np.testing.assert_allclose(np.log(chances), [step.log_prob for step in some], atol=1e-4)

@@ -10,12 +10,12 @@ from PIL import Image
 from fastpong.agent import Agent, load
 from fastpong.api import evaluate
 from fastpong.arrays import U8
-from fastpong.commands import film, window
 from fastpong.commands.play import Match, play
 from fastpong.config import make_config
 from fastpong.errors import FastpongError, UsageError
 from fastpong.policy import make_policy
-from fastpong.training.checkpoint import save
+from fastpong.runs.checkpoint import save
+from fastpong.show import film, window
 
 
 @pytest.fixture

@@ -11,12 +11,11 @@ import pytest
 from PIL import Image
 
 from bench.ablation_tables import OLD_COLUMNS
-from bench.learning import table as learning_table
 from fastpong.commands.histories import ABLATION, names_of, read_groups
 from fastpong.commands.plot import AXES, run, table
 from fastpong.config import make_config
 from fastpong.errors import UsageError
-from fastpong.training.run_folder import RunFolder
+from fastpong.runs.folder import RunFolder
 from tests.support.runs import line
 
 STORED = Path(__file__).parents[2] / "bench" / "runs"
@@ -108,19 +107,12 @@ def test_without_a_picture_a_terminal_shows_curve_and_table(
     assert told[3][:5] == ["17", "2.09", "1.61", "or", "later"] and told[3][5:] == "3 of 8 not by 2.40".split()
 
 
-def test_the_medians_are_those_of_bench_learning(tmp_path: Path) -> None:
+def test_the_median_is_that_of_the_first_lines_that_reach_a_score() -> None:
     groups, _ = read_groups([STORED / "ablation-restarts" / "control.json"], (), AXES["steps"][0], [0.0, 10.0])
     stored = json.loads((STORED / "ablation-restarts" / "control.json").read_text())["seeds"]
-    rows: list[dict[str, Any]] = []
-    for seed, one in stored.items():
-        hits = [row[0] for row in one["lines"] if row[1] >= 100 and row[2] >= 0]
-        nothing = {f"{what}_{level}": None for what in ("steps", "wall") for level in (18, 20)}
-        result = {"mean": 0, "ci95_low": 0, "ci95_high": 0, "wins": 0, "games": 0}
-        last = {"steps": 0, "score": 0}
-        rows.append({"seed": seed, "steps_0": hits[0], "wall_0": 0, "eval": result, "last": last, **nothing})
-    median = re.search(r"To 0: median ([\d.]+) M steps", learning_table(rows))
-    assert median and table(groups, AXES["steps"][1], [0.0], 80)[1].split()[2] == median[1]
-    assert statistics.median(row["steps_0"] for row in rows) / 1e6 == pytest.approx(float(median[1]), abs=0.005)
+    hits = [next(row[0] for row in one["lines"] if row[1] >= 100 and row[2] >= 0) for one in stored.values()]
+    told = float(table(groups, AXES["steps"][1], [0.0], 80)[1].split()[2])
+    assert statistics.median(hits) / 1e6 == pytest.approx(told, abs=0.005)
 
 
 def test_a_run_without_a_curve_is_left_out_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,8 +11,8 @@ import pytest
 from fastpong.commands.seeds import MOST, parse
 from fastpong.commands.seeds import run as train_seeds
 from fastpong.errors import UsageError
-from fastpong.training.limits import Limits
-from fastpong.training.run_folder import RunFolder
+from fastpong.limits import Limits
+from fastpong.runs.folder import RunFolder
 from fastpong.training.session import Request
 from tests.support.commands import SMALL, settings, wait_for
 from tests.support.runs import SMALL as CONFIG

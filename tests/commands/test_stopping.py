@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from fastpong.errors import tell
-from fastpong.training.facts import read_metrics
-from fastpong.training.run_folder import RunFolder
+from fastpong.runs.facts import read_metrics
+from fastpong.runs.folder import RunFolder
 from tests.support.commands import PROGRAM, SMALL, one_line, settings, start, wait_for, workers_of
 from tests.support.faults import fault
 from tests.support.terminal import Terminal

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastpong.commands.terminal import half_blocks
 from fastpong.pong import COLOURS
+from fastpong.show.terminal import half_blocks
 from tests.support.commands import fastpong
 from tests.support.terminal import Terminal
 

@@ -12,9 +12,9 @@ import psutil
 
 from fastpong import __version__
 from fastpong.config_sources import read_toml
-from fastpong.training.checkpoint import load, save
-from fastpong.training.facts import read_metrics
-from fastpong.training.run_folder import RunFolder
+from fastpong.runs.checkpoint import load, save
+from fastpong.runs.facts import read_metrics
+from fastpong.runs.folder import RunFolder
 from tests.support.commands import SMALL, fastpong, one_line, settings, start, wait_for, workers_of
 from tests.support.faults import fault
 from tests.support.trainings import run as train_here
