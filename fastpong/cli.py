@@ -106,6 +106,10 @@ def train(
     if show_config:
         print_config(changes)
         return
+    if seeds is None and not ray and ray_address is None:
+        from fastpong.envs.judge import load_early
+
+        load_early(engine)  # on another core, during the slow imports
     from fastpong.commands import seeds as many
     from fastpong.commands import train as one
     from fastpong.limits import Limits

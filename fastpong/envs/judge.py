@@ -15,6 +15,7 @@ import numpy as np
 from fastpong.arrays import U8
 from fastpong.envs.engine import EXTRAS, array_layout, check_engine
 from fastpong.envs.memory import zeros
+from fastpong.envs.process import ENGINE_MODULES, SERVER
 from fastpong.kernels.compile.cache import cache_folder
 from fastpong.parallel.machine import end_with_parent
 from fastpong.pong import ACTIONS
@@ -52,6 +53,12 @@ def usable(engine: str) -> str:
 def is_judged() -> bool:
     """Whether the console was found equal to this ale-py, as it is compiled here."""
     return _verdict().exists()
+
+
+def load_early(engine: str) -> None:
+    """Let the fork server load an engine while this process loads what it needs itself, unless it is judged first."""
+    if check_engine(engine) == "ale" or is_judged():
+        SERVER.ask(ENGINE_MODULES[engine])
 
 
 def fault_of_console(frames: int = FRAMES) -> str:

@@ -112,16 +112,12 @@ def start_method(engine: str) -> str:
     return name
 
 
-def start_early(engine: str) -> None:
-    """Start the fork server, which loads the engine while this process loads its kernels."""
-    SERVER.ask(ENGINE_MODULES[engine], [])
-
-
 class _Server:
     """The fork server as this process sees it. It is started when it is needed, also again."""
 
     _process: "subprocess.Popen[bytes] | None" = None
     _socket: socket.socket
+    _has_forked = False
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -134,12 +130,13 @@ class _Server:
             self._process.returncode = 0  # nobody waits for it here
         self._process, self._lock = None, threading.Lock()
 
-    def ask(self, module: str, descriptors: list[int]) -> "subprocess.Popen[bytes]":
+    def ask(self, module: str, descriptors: Sequence[int] = ()) -> "subprocess.Popen[bytes]":
         """Let the server, which is returned, load a module and, if there are descriptors, fork."""
         with self._lock:
             server = self._process
             if not server or server.poll() is not None:
                 server = self._start()
+            self._has_forked |= bool(descriptors)
             socket.send_fds(self._socket, [module.encode().ljust(REQUEST_BYTES)], descriptors)
             return server
 
@@ -191,12 +188,12 @@ class _Server:
         return self._process
 
     def _end(self) -> None:
-        """End the server, by force if it hangs."""
+        """End the server, by force if it hangs, or if it may still be loading and nobody ever needed it."""
         with self._lock:
             if self._process:
                 self._socket.close()
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(1.0)
+                    self._process.wait(1.0 if self._has_forked else 0.0)
                 self._process.kill()
                 self._process.wait()
                 self._process = None

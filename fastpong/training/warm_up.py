@@ -15,8 +15,7 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from fastpong.config import Config
-from fastpong.envs.judge import is_judged
-from fastpong.envs.process import start_early
+from fastpong.envs.judge import is_judged, load_early
 from fastpong.kernels.compile.cache import remove_old_folders
 from fastpong.kernels.compile.jit import is_cached
 from fastpong.kernels.preprocess import Observation, as_words
@@ -116,8 +115,7 @@ def compiled(config: Config, comm: Communicator, engine: str, busy: Callable[[st
     if comm.rank:
         comm.barrier()
     compiling = Compiling(config, comm.size, engine, busy)
-    if engine == "ale" or is_judged():  # else the engine has to be compiled first
-        start_early(engine)
+    load_early(engine)
     compiling.load()
     if not comm.rank:
         comm.barrier()
