@@ -38,7 +38,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bench.ablation_tables import OLD_COLUMNS, tables
+from bench.ablation_tables import tables
 from bench.common import output_of, parser
 from fastpong.config import changed
 from fastpong.config_sources import parse_assignments
@@ -47,8 +47,8 @@ from fastpong.runs.facts import load_facts, read_metrics
 from fastpong.runs.folder import RunFolder
 
 RUNS = Path(__file__).parent / "runs"
-COLUMNS = (*OLD_COLUMNS, "wall_s")
-"""What is kept of each line of metrics."""
+COLUMNS = ("steps", "games", "score", "point_rate", "approx_kl", "wall_s")
+"""What is kept of each line of metrics, unless the file of an arm says otherwise."""
 
 EVERY = ["--target", 22, "--set", "eval_games=0", "--set", "checkpoint_interval=100000"]
 """Options of all runs: none stops at a score, and weights are at most so many steps old."""
@@ -100,8 +100,9 @@ class Experiment:
                 about: dict[str, Any] = {"settings": arm.set, "late": arm.late, "commit": commit, "columns": COLUMNS}
                 with self._lock:
                     facts = json.loads(path.read_text()) if path.exists() else {**about, "seeds": {}}
+                    done["lines"] = [[line.get(key) for key in facts["columns"]] for line in done["lines"]]
                     facts["seeds"][str(seed)] = done
-                    path.write_text(json.dumps(facts) + "\n")
+                    path.write_text(json.dumps(facts, separators=(",", ":")) + "\n")
 
     def _train(self, arm: Arm, seed: int) -> dict[str, Any]:
         """Train a seed to the last step, and let its weights play; return what the tables need of it."""
@@ -127,7 +128,7 @@ class Experiment:
                         self._keep(newest[0], f"before-late-{seed}.npz")
         if process.returncode:
             sys.exit(f"{shlex.join(command)} has failed: see {log}")
-        lines = [[line.get(key) for key in COLUMNS] for line in read_metrics(RunFolder(folder).metrics)]
+        lines = read_metrics(RunFolder(folder).metrics)
         greedy = {}
         for seconds in self.greedy:
             weights = taken.get(seconds) or RunFolder(folder).checkpoints()[0]

@@ -6,9 +6,6 @@ from typing import Any
 
 import numpy as np
 
-OLD_COLUMNS = ("steps", "games", "score", "point_rate", "entropy", "approx_kl", "learning_rate")
-"""What files have of each line of metrics that do not say so themselves: no seconds."""
-
 Lines = list[dict[str, Any]]
 Values = dict[str, float]
 """One measure by seed; nan where there is none."""
@@ -45,9 +42,12 @@ def reached(lines: Lines, key: str, score: float | None) -> float:
 
 def values(arm: dict[str, Any], measure: Callable[[Lines], float]) -> Values:
     """Return a measure of each seed of an arm."""
-    columns = arm.get("columns", OLD_COLUMNS)
-    runs = {seed: run["lines"] for seed, run in arm["seeds"].items()}
-    return {seed: measure([dict(zip(columns, line, strict=True)) for line in lines]) for seed, lines in runs.items()}
+    return {seed: measure(lines_of(arm["columns"], run["lines"])) for seed, run in arm["seeds"].items()}
+
+
+def lines_of(columns: list[str], rows: list[list[Any]]) -> Lines:
+    """Return the lines of metrics of a stored run."""
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def difference(arm: Values, control: Values, digits: int) -> str:

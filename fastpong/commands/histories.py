@@ -15,9 +15,6 @@ from fastpong.show.groups import Group, Run
 
 Lines = list[dict[str, Any]]
 
-ABLATION = ("steps", "games", "score", "point_rate", "entropy", "approx_kl", "learning_rate")
-"""Columns of the files that ``bench.ablation`` wrote before they said so."""
-
 _TOLD = ("wall_s", "steps", "games", "score")
 """What is read of a stored run."""
 
@@ -99,12 +96,12 @@ def _stored(path: Path) -> Iterator[tuple[str, Lines]]:
     except (ValueError, RecursionError):
         raise UsageError(f"{path} is not JSON") from None
     if "arms" in stored:
-        columns, arms = stored["columns"], {arm: [*runs["seeds"].values()] for arm, runs in stored["arms"].items()}
+        arms = {arm: [*runs["seeds"].values()] for arm, runs in stored["arms"].items()}
     else:
-        columns, arms = stored.get("columns", ABLATION), {"": [run["lines"] for run in stored["seeds"].values()]}
+        arms = {"": [run["lines"] for run in stored["seeds"].values()]}
     for arm, runs in arms.items():
         for rows in runs:
-            lines = [dict(zip(columns, row, strict=True)) for row in rows]
+            lines = [dict(zip(stored["columns"], row, strict=True)) for row in rows]
             told = [{key: line[key] for key in _TOLD if key in line} for line in lines]
             for line in told:
                 checked_line({**_ABSENT, **line})

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from bench.ablation_tables import OLD_COLUMNS
-from fastpong.commands.histories import ABLATION, names_of, read_groups
+from fastpong.commands.histories import names_of, read_groups
 from fastpong.commands.plot import AXES, run, table
 from fastpong.config import make_config
 from fastpong.errors import UsageError
@@ -77,7 +76,6 @@ def test_bands_are_drawn_from_five_runs_on(tmp_path: Path) -> None:
 def test_the_files_of_the_ablation_and_the_arms_of_a_file_are_groups(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert ABLATION == OLD_COLUMNS
     first = STORED / "ablation-first"
     texts = draw([first / "control.json", first / "clip.json", STORED / "five-seeds.json"], tmp_path / "x.svg")
     assert {"control, 15 runs", "clip, 5 runs", "five-seeds, left, 5 runs"} <= set(texts)
