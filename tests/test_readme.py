@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import records
 from fastpong.config import settings
 from fastpong.runs.metrics import METRICS
 from tests.support.runs import line as metrics_line
@@ -37,7 +38,7 @@ LINES = {
     "docs/reference-programs.md": 100,
     "docs/description.md": 30,
     "docs/machines.md": 40,
-    "bench/RECORDS.md": 140,
+    "bench/RECORDS.md": 168,
     "CHANGELOG.md": 80,
     "CONTRIBUTING.md": 80,
 }
@@ -138,9 +139,10 @@ def test_there_is_no_page_without_a_limit() -> None:
 
 def test_every_run_file_is_named_by_a_page() -> None:
     text = "\n".join(page.read_text() for page in PAGES)
-    files = [path for path in (ROOT / "bench/runs").iterdir() if path.is_file()]
-    assert files
-    unnamed = [path.name for path in files if not re.search(rf"(?<![\w-]){re.escape(path.stem)}(?![\w-])", text)]
+    files = [path for path in (ROOT / "bench/runs").rglob("*.json*")]
+    names = {path.stem if path.parent.name == "runs" else path.parent.name for path in files}
+    assert names
+    unnamed = [name for name in names if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text)]
     assert not unnamed
 
 
@@ -156,3 +158,11 @@ def test_the_settings_page_is_up_to_date() -> None:
     assert (ROOT / "docs" / "settings.md").read_text() == text
     for name in [*settings(), *METRICS]:
         assert f"| `{name}` |" in text
+
+
+def test_the_records_are_up_to_date_and_each_cell_is_short() -> None:
+    page = (ROOT / "bench/RECORDS.md").read_text()
+    assert page == records.text()  # if not: python -m bench.records
+    table = [line.strip("|").split("|") for line in page.splitlines() if line.startswith("|")]
+    assert not [cell for row in table for cell in row if len(cell.strip()) > records.CELL]
+    assert {len(row) for row in table} == {len(records.HEAD)}
