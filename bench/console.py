@@ -45,9 +45,9 @@ from fastpong.console.step import is_over
 from fastpong.console.translate import Hook, translated
 from fastpong.envs.ale import ACTIONS, new_emulator
 from fastpong.envs.console import Console
-from fastpong.envs.engine import STRIPS, array_layout
+from fastpong.envs.engine import array_layout
 from fastpong.envs.memory import zeros
-from fastpong.kernels.preprocess import NO_STRIPS, Observation, as_words
+from fastpong.kernels.preprocess import Observation, as_words
 from fastpong.parallel.machine import versions
 from fastpong.policy import make_policy
 from fastpong.pong import SCREEN
@@ -90,11 +90,11 @@ def ale(envs: int, screens: bool) -> Callable[[], None]:
 
 def console(envs: int, frame_skip: int, strips: bool = False) -> Callable[[], None]:
     """Return a step of so many consoles, with or without what training then makes of their screens."""
-    everyone, arrays = range(envs), zeros(array_layout(envs, Console.name, [STRIPS] if strips else []))
+    everyone, arrays = range(envs), zeros(array_layout(envs, Console.name))
     engine, choices, repeats = Console(arrays, frame_skip), actions(envs, frame_skip), np.zeros(envs, np.uint8)
     engine.reset(everyone)
     rollout, members = make_policy(make_config("fast", {"num_envs": envs})).make_rollout(envs), np.arange(envs)
-    seen = Observation(as_words(arrays["screens"]), arrays["rewards"], arrays["ended"], arrays.get(STRIPS, NO_STRIPS))
+    seen = Observation(as_words(arrays["screens"]), arrays["rewards"], arrays["ended"])
 
     def step() -> None:
         engine.step(everyone, next(choices), repeats)

@@ -30,7 +30,7 @@ from fastpong.kernels.compile.barrier import BOTH
 from fastpong.kernels.compile.jit import zeros
 from fastpong.kernels.conv import SIDE_INPUTS, conv_hidden_backward, prefix_gradient
 from fastpong.kernels.patches import bucket_by_minibatch
-from fastpong.kernels.strips import STRIP_ROWS
+from fastpong.kernels.preprocess import STRIP_ROWS
 from fastpong.kernels.structs import Adam, Epoch, Inputs, Loss, Network, Transitions
 from fastpong.learners.ppo import PPO, VALUE_COEF
 from fastpong.learners.updater import Epochs, Samples, TwoThreads

@@ -115,7 +115,7 @@ def changes(images: Sequence[Sequence[int]], begins: Sequence[bool]) -> list[lis
 def strips(image: Any) -> list[tuple[int, int, int]]:
     """Vertical strips of ones as (row, column, length), cut at rows that are multiples of 8.
 
-    Twin of: strips.find_strips, strips.list_strips, preprocess.record_strips.
+    Twin of: preprocess.find_strips, preprocess.record_strips.
     """
     found = []
     for column in range(80):

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from fastpong.arrays import I8, I32, U8
+from fastpong.arrays import I8, U8
 from fastpong.console.controls import NOOP, boot
 from fastpong.console.court import ROM
 from fastpong.console.drawing import as_screens
@@ -33,16 +33,14 @@ class Games:
         Frames of a step.
     max_frames : int
         Frames after which a game ends.
-    strips : int32 (n, any), optional
-        Those of the screens, see `fastpong.envs.engine.STRIPS`.
     """
 
     def __init__(
         self, rows: U8, screens: U8, rewards: I8, ended: I8, final_screens: U8 | None = None,
-        earlier_screens: U8 | None = None, frame_skip: int = 4, max_frames: int = MAX_FRAMES, strips: I32 | None = None,
+        earlier_screens: U8 | None = None, frame_skip: int = 4, max_frames: int = MAX_FRAMES,
     ):  # fmt: skip
         none = np.zeros((0, *SCREEN), np.uint8)
-        self._envs = _envs(rows, screens, rewards, ended, strips)
+        self._envs = _envs(rows, screens, rewards, ended)
         earlier = none if earlier_screens is None else earlier_screens
         self._extras = Extras(
             as_screens(none if final_screens is None else final_screens), as_screens(earlier),
@@ -60,7 +58,6 @@ class Games:
         """Begin the games of some envs anew."""
         for env in envs:
             uncompiled(begin_game)(self._envs, self._extras, self._rules, env)
-        self._envs.strips[envs.start : envs.stop] = 0
 
     def ram(self, env: int) -> U8:
         """Return the RAM of a console, uint8 (128,)."""
@@ -70,7 +67,6 @@ class Games:
         """Forget what is on the screens: somebody else has written there."""
         self._envs.pictures["uniform"] = 0
         self._extras.pictures["uniform"] = 0
-        self._envs.strips[:] = 0
 
     def step(self, envs: range, actions: U8, repeats: U8, others: U8 | None = None) -> None:
         """Take a step of some consecutive envs; arrays are of these envs.
@@ -95,12 +91,11 @@ def run(envs: Envs, extras: Extras, rules: Rules, inputs: Inputs, saved: Saved, 
         begin, plain_steps = begin + 1, plain_steps + 1
 
 
-def _envs(rows: U8, screens: U8, rewards: I8, ended: I8, strips: I32 | None = None) -> Envs:
+def _envs(rows: U8, screens: U8, rewards: I8, ended: I8) -> Envs:
     """Return the arrays of a `Games`, of which nothing is on the screens."""
     words, halves = rows.view(np.int32), rows.view(np.int16)
     pictures = np.zeros(len(rows), PICTURE)
-    strips = np.zeros((0, 0), np.int32) if strips is None else strips
-    return Envs(records(rows), words, halves, as_screens(screens), pictures, rewards, ended, strips)
+    return Envs(records(rows), words, halves, as_screens(screens), pictures, rewards, ended)
 
 
 @functools.cache

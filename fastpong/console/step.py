@@ -15,7 +15,6 @@ from fastpong.console.court import ROM
 from fastpong.console.fast import frame
 from fastpong.console.state import byte, clip
 from fastpong.kernels.compile.jit import once
-from fastpong.kernels.strips import list_strips
 from fastpong.pong import ACTIONS, STAY, WINNING
 
 _LOST, _WON = 13, 14  # indices of ``ram``: points of the computer and of the agent
@@ -31,7 +30,6 @@ class Envs(NamedTuple):
     pictures: Any  # PICTURE (n,), zeros at first and whenever somebody else has written into `screens`
     rewards: I8  # (n,) out: points won minus lost
     ended: I8  # (n,) out: 1 where a game ended; state and screen are then the first ones of the next game
-    strips: I32  # (n, …) or (0, 0) out, see `fastpong.envs.engine.STRIPS`
 
 
 class Extras(NamedTuple):
@@ -160,8 +158,6 @@ def step_in_fast_core(
         envs.rewards[env] = points(s) - points_before
         if is_over(s, rules.max_frames):
             end_game(envs, extras, rules, env)
-        if len(envs.strips):
-            list_strips(envs.screens[env].words, envs.pictures[env].uniform, envs.strips[env])
     return len(inputs.actions)
 
 
@@ -187,8 +183,6 @@ def step_in_plain_core(envs: Envs, extras: Extras, rules: Rules, inputs: Inputs,
     for pictures in (envs.pictures, extras.pictures):
         if len(pictures):
             pictures[env].uniform[:] = 0
-    if len(envs.strips):
-        envs.strips[env] = 0
     if is_over(s, rules.max_frames):
         end_game(envs, extras, rules, env)
 

@@ -9,7 +9,7 @@ import numpy as np
 from fastpong.arrays import I8, I64, U8, Arrays
 from fastpong.config import Config
 from fastpong.envs.emulators import RESET, RESTORE, Emulators, step_head
-from fastpong.envs.engine import DEFAULT_ENGINE, STRIPS, array_layout
+from fastpong.envs.engine import DEFAULT_ENGINE, array_layout
 from fastpong.envs.judge import usable
 from fastpong.envs.memory import zeros
 from fastpong.errors import EnvError
@@ -125,8 +125,7 @@ class LocalEnvs(Envs):
         cls, config: Config, envs: range = range(1), engine: str = DEFAULT_ENGINE, extras: Sequence[str] = ()
     ) -> "LocalEnvs":
         """Start some envs of a run, by default the first one, with its rules."""
-        rules = config.seed, config.frame_skip, config.repeat_action_probability
-        return cls(envs, *rules, (*extras, *strips_for(config)), engine)
+        return cls(envs, config.seed, config.frame_skip, config.repeat_action_probability, extras, engine)
 
     def send(self, group: int, actions: U8) -> None:
         """See `Envs`: the step is taken when `recv` asks for it."""
@@ -140,11 +139,6 @@ class LocalEnvs(Envs):
 
     def _tell(self, message: bytes) -> None:
         self._emulators.take(message)
-
-
-def strips_for(config: Config) -> Sequence[str]:
-    """Return the extra that the policy of a run reads, if it does."""
-    return (STRIPS,) if config.algorithm == "ppo" else ()
 
 
 def unfinished() -> EnvError:

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from fastpong.arrays import U8, Arrays
 from fastpong.console.games import Games
-from fastpong.envs.engine import EXTRAS, STATE_BYTES, STRIPS
+from fastpong.envs.engine import EXTRAS, STATE_BYTES
 
 
 class Console:
@@ -16,7 +16,7 @@ class Console:
     def __init__(self, arrays: Arrays, frame_skip: int):
         rows, screens, rewards, ended = (arrays[name] for name in ("rows", "screens", "rewards", "ended"))
         final, earlier = (arrays.get(name) for name in EXTRAS)
-        self._games = Games(rows, screens, rewards, ended, final, earlier, frame_skip, strips=arrays.get(STRIPS))
+        self._games = Games(rows, screens, rewards, ended, final, earlier, frame_skip)
 
     def reset(self, envs: range) -> None:
         """See `Engine`."""

@@ -24,11 +24,6 @@ EXTRAS = ("final_screens", "earlier_screens")
 """Screens that somebody may want besides: the last ones of games that ended, and those of one frame before each screen
 (zeros where a game begins)."""
 
-STRIPS, STRIPS_ROOM = "strips", 64
-"""One more extra: what `fastpong.kernels.strips` makes of each screen, for as long as that fits; then the network's
-input costs its reader next to nothing. The first number is how many strips follow, plus 1; 0: the engine does not tell.
-"""
-
 
 class Engine(Protocol):
     """Steps some envs, by the rules of ``ALE/Pong-v5``, in the arrays of `array_layout` that it is made with.
@@ -77,7 +72,7 @@ def check_engine(name: str) -> str:
 
 
 def array_layout(envs: int, engine: str, extras: Sequence[str] = ()) -> Mapping[str, tuple[tuple[int, ...], str]]:
-    """Return shapes and dtypes of the arrays that an engine steps so many envs in, with some of `EXTRAS` or `STRIPS`.
+    """Return shapes and dtypes of the arrays that an engine steps so many envs in, with some of `EXTRAS`.
 
     ``rows`` are the states, ``screens`` palette indices, ``rewards`` points won minus lost in the last step; ``ended``
     is 1 where it ended a game, and the screen is the first one of the next game, also after a reset.
@@ -87,6 +82,5 @@ def array_layout(envs: int, engine: str, extras: Sequence[str] = ()) -> Mapping[
         "screens": ((envs, *SCREEN), "uint8"),
         "rewards": ((envs,), "int8"),
         "ended": ((envs,), "int8"),
-        **{name: ((envs, *SCREEN), "uint8") for name in extras if name != STRIPS},
-        **({STRIPS: ((envs, STRIPS_ROOM), "int32")} if STRIPS in extras else {}),
+        **{name: ((envs, *SCREEN), "uint8") for name in extras},
     }

@@ -18,7 +18,7 @@ from gymnasium.vector.utils import batch_space
 
 from fastpong.arrays import U8, Arrays
 from fastpong.config import Config
-from fastpong.envs.base import Envs, strips_for, unfinished
+from fastpong.envs.base import Envs, unfinished
 from fastpong.envs.division import check_workers, divide
 from fastpong.envs.emulators import MAX_GROUPS, Emulators
 from fastpong.envs.engine import DEFAULT_ENGINE, array_layout
@@ -55,7 +55,7 @@ class VectorEnv(AsyncVectorEnv, Envs):
     pinned : bool
         Whether the subprocesses stay on their cores.
     extras : sequence of str
-        Which of `fastpong.envs.engine.EXTRAS` and `STRIPS` are wanted in `arrays`.
+        Which of `fastpong.envs.engine.EXTRAS` are wanted in `arrays`.
 
     Raises
     ------
@@ -131,7 +131,7 @@ class VectorEnv(AsyncVectorEnv, Envs):
         envs = range(config.num_envs) if envs is None else envs
         return cls(
             len(envs), workers, config.seed, config.frame_skip, config.repeat_action_probability, config.num_actions,
-            env_offset=envs.start, losses=losses, extras=strips_for(config), engine=engine,
+            env_offset=envs.start, losses=losses, engine=engine,
         )  # fmt: skip
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Arrays, dict[str, Any]]:

@@ -4,8 +4,7 @@ import numpy as np
 
 from fastpong.arrays import F32, I8, I64, U8, U64, Bool
 from fastpong.kernels.compile.jit import kernel
-from fastpong.kernels.preprocess import PIXELS, as_words, find_pixels
-from fastpong.kernels.strips import STRIP_ROWS, find_strips
+from fastpong.kernels.preprocess import PIXELS, STRIP_ROWS, as_words, find_pixels, find_strips
 from fastpong.pong import COLOURS, COURT
 
 _COLOURS = np.zeros((256, 3), np.uint8)

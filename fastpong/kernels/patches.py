@@ -23,7 +23,7 @@ import numpy as np
 from fastpong.arrays import I32, I64, U64
 from fastpong.kernels.compile.gathers import LENGTH_BITS
 from fastpong.kernels.compile.jit import kernel
-from fastpong.kernels.strips import STRIP_ROWS
+from fastpong.kernels.preprocess import STRIP_ROWS
 from fastpong.kernels.structs import Inputs, Patches
 from fastpong.pong import COURT
 
@@ -62,7 +62,7 @@ def _mixed(number: Any) -> Any:
 
 @kernel
 def patch_strip(
-    strip: Any,  # see strips.find_strips
+    strip: Any,  # see preprocess.find_strips
     column_of_sums: Any,  # (which of the four cells of its patch it is in · frames + frame) · 4
 ) -> Any:
     """Return a strip of an image as a strip of a patch, see `Patches`."""

@@ -8,8 +8,7 @@ import numpy as np
 from fastpong.arrays import I64, Arrays, Bool
 from fastpong.config import Config
 from fastpong.envs.engine import array_layout
-from fastpong.kernels.preprocess import PIXELS
-from fastpong.kernels.strips import STRIP_ROWS
+from fastpong.kernels.preprocess import PIXELS, STRIP_ROWS
 from fastpong.parallel.sharding import ANY, Field
 from fastpong.pong import COURT
 from fastpong.rollout.buffer import STRIPS, Encoding, fields

@@ -8,8 +8,7 @@ from typing import Protocol
 from fastpong.arrays import Arrays
 from fastpong.config import Config
 from fastpong.envs.base import Envs
-from fastpong.envs.engine import STRIPS
-from fastpong.kernels.preprocess import NO_STRIPS, Observation, as_words
+from fastpong.kernels.preprocess import Observation, as_words
 from fastpong.parallel.replaced import Losses
 from fastpong.policy import Policy, make_policy
 from fastpong.rollout.buffer import Rollout
@@ -85,9 +84,7 @@ class Actor:
         self.stats = EpisodeStats(config.num_envs, config.running_reward_decay, self.mine)
         self.steps_taken = 0
         self.seconds = dict.fromkeys(STAGES, 0.0)
-        self._observation = Observation(
-            as_words(envs.screens), envs.rewards, envs.ended, envs.arrays.get(STRIPS, NO_STRIPS)
-        )
+        self._observation = Observation(as_words(envs.screens), envs.rewards, envs.ended)
 
     def start(self) -> None:
         """See `Sampler`."""

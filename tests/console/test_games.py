@@ -12,10 +12,7 @@ from fastpong.arrays import U8
 from fastpong.console.games import Games, first_state
 from fastpong.console.state import FIELDS, RAM_BYTES, STATE_BYTES, records
 from fastpong.console.step import Inputs, step_in_fast_core, step_in_plain_core
-from fastpong.envs.engine import STRIPS_ROOM
 from fastpong.kernels.compile.cache import cache_folder
-from fastpong.kernels.preprocess import as_words
-from fastpong.kernels.strips import find_strips
 from fastpong.pong import MAX_FRAMES, SCREEN, STAY
 
 ACTIONS, NOOP = 6, 2
@@ -28,11 +25,9 @@ class Arrays:
         self.rows, self.screens = np.zeros((count, STATE_BYTES), np.uint8), np.zeros((count, *SCREEN), np.uint8)
         self.rewards, self.ended = np.zeros(count, np.int8), np.zeros(count, np.int8)
         self.final, self.earlier = (np.zeros_like(self.screens) if extras else None for _ in range(2))
-        self.strips = np.zeros((count, STRIPS_ROOM), np.int32)
         self.games = Games(
-            self.rows, self.screens, self.rewards, self.ended, self.final, self.earlier, frame_skip, max_frames,
-            self.strips,
-        )  # fmt: skip
+            self.rows, self.screens, self.rewards, self.ended, self.final, self.earlier, frame_skip, max_frames
+        )
         self.games.reset(range(count))
 
     def all(self) -> list[Any]:
@@ -65,14 +60,8 @@ def test_whatever_arrays_are_given_the_core_has_one_version() -> None:
 
 
 def check_equal(fast: Arrays, plain: Arrays) -> None:
-    """Where strips are told, which the plain core does not, they are those of the screens."""
     for a, b in zip(fast.all(), plain.all(), strict=True):
         np.testing.assert_array_equal(a, b)
-    found = np.zeros(12_800, np.int32)
-    for strips, words in zip(fast.strips, as_words(fast.screens), strict=True):
-        if strips[0]:
-            assert strips[0] == find_strips(words, found, 0) + 1
-            np.testing.assert_array_equal(strips[1 : strips[0]], found[: strips[0] - 1])
 
 
 def held(rng: np.random.Generator, count: int) -> Any:
@@ -97,7 +86,6 @@ def test_both_cores_play_the_same_games(frame_skip: int, extras: bool) -> None:
         plain.step_in_plain_core(actions, repeats, others)
         check_equal(fast, plain)
         ends += fast.ended.sum()
-        assert (fast.strips[actions != STAY, 0] > 1).all()
     assert ends >= count and fast.games.steps_of_plain_core == 0
 
 

@@ -7,8 +7,7 @@ import numpy.typing as npt
 
 from fastpong.arrays import I64, Bool
 from fastpong.kernels.patches import POSITIONS, bucket_by_minibatch, list_patches, middle_position
-from fastpong.kernels.preprocess import as_words
-from fastpong.kernels.strips import find_strips
+from fastpong.kernels.preprocess import as_words, find_strips
 from fastpong.kernels.structs import Inputs, Patches
 from tests import naive
 from tests.support.kernels import (

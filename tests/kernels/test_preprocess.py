@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastpong.arrays import I32
 from fastpong.kernels import preprocess
 from fastpong.pong import BACKGROUND
 from tests import naive
-from tests.support.kernels import last_images, observation, rollout_arrays
+from tests.support.kernels import court, last_images, observation, rollout_arrays, screen_with_bars
 
 Golden = dict[str, npt.NDArray[Any]]
 
@@ -114,6 +115,47 @@ def test_envs_keep_their_own_last_image(real_screens: npt.NDArray[np.uint8]) -> 
         assert together[env] == run([env])[env]
         assert together[env] == naive.changes([pixels_of(real_screens[t + 100 * env]) for t in times], begins)
         assert together[env][1] and together[env][3]
+
+
+def listed(strips: I32) -> list[tuple[int, int, int]]:
+    """Strips as (row, column, length), in order of the columns."""
+    numbers = [int(strip) for strip in strips]
+    return sorted(((n // 8 // 80, n // 8 % 80, n % 8 + 1) for n in numbers), key=lambda strip: (strip[1], strip[0]))
+
+
+def test_strips_are_the_pixels_of_the_court(real_screens: npt.NDArray[np.uint8]) -> None:
+    out, start = np.zeros(2000, np.int32), 0
+    for screen in real_screens[::10]:
+        end = preprocess.find_strips(preprocess.as_words(np.ascontiguousarray(screen)[None])[0], out, start)
+        assert listed(out[start:end]) == naive.strips(court(screen))
+
+
+@given(st.lists(st.tuples(st.integers(0, 159), st.integers(0, 79), st.integers(1, 30)), max_size=12))
+def test_strips_of_any_picture(bars: list[tuple[int, int, int]]) -> None:
+    screen, out = screen_with_bars(bars), np.zeros(13_000, np.int32)
+    end = preprocess.find_strips(preprocess.as_words(screen[None])[0], out, 0)
+    assert listed(out[:end]) == naive.strips(screen[34:194, ::2] == 92)
+
+
+def test_a_full_court_fits() -> None:
+    out = np.zeros(12_800, np.int32)
+    screen = np.full((210, 160), 92, np.uint8)
+    assert preprocess.find_strips(preprocess.as_words(screen[None])[0], out, 0) == 20 * 80
+
+
+def test_strips_of_envs_are_recorded_one_after_the_other(real_screens: npt.NDArray[np.uint8]) -> None:
+    arrays, strips, rows, members = rollout_arrays(10), np.zeros(4000, np.int32), [70, 20, 45], [4, 0, 3]
+    arrays.lengths[:] = 77
+    end = preprocess.record_strips(
+        observation(real_screens), np.array(rows), np.array(members), arrays, 5, strips, 11, last_images(5, 0)
+    )  # fmt: skip
+    at = 11
+    for row, env in zip(rows, members, strict=True):
+        start, length = arrays.offsets[5 + env], arrays.lengths[5 + env]
+        assert start == at and length > 5
+        assert listed(strips[start : start + length]) == naive.strips(court(real_screens[row]))
+        at += int(length)
+    assert end == at and arrays.lengths[[0, 1, 2, 3, 4, 6, 7]].tolist() == [77] * 7
 
 
 @pytest.mark.parametrize("kind", ["changes", "strips"])
