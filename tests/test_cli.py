@@ -11,7 +11,7 @@ import pytest
 
 from fastpong import __version__, config
 from fastpong.config_sources import read_toml
-from tests.support.commands import SMALL, fastpong, one_line
+from tests.support.commands import SMALL, fastpong, here, one_line
 from tests.support.trainings import run as train_here
 from tests.support.trainings import small
 
@@ -55,17 +55,23 @@ COMMANDS = ("train", "eval", "play", "bench", "plot", "settings", "presets", "do
     ],
 )
 def test_wrong_usage_is_one_line_and_leaves_nothing(arguments: list[str], words: str, tmp_path: Path) -> None:
-    done = fastpong("train", *arguments, cwd=tmp_path)
+    done = here("train", *arguments, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     assert words in one_line(done.stderr)
     assert not os.listdir(tmp_path)
+
+
+def test_a_process_of_its_own_says_no_more(tmp_path: Path) -> None:
+    for arguments in (["train", "--set", "gamma=2"], ["train", "--resume"], ["settings", "gamma"]):
+        alone, inside = fastpong(*arguments, cwd=tmp_path), here(*arguments, cwd=tmp_path)
+        assert (alone.returncode, alone.stdout, alone.stderr) == (inside.returncode, inside.stdout, inside.stderr)
 
 
 @pytest.mark.parametrize(
     "arguments", [["play", "--speed", "inf"], ["play", "--speed", "101"], ["bench", "--seconds", "inf"]]
 )
 def test_numbers_have_an_upper_end(arguments: list[str], tmp_path: Path) -> None:
-    done = fastpong(*arguments, cwd=tmp_path)
+    done = here(*arguments, cwd=tmp_path)
     assert done.returncode == 2 and f"'{arguments[1]}'" in one_line(done.stderr)
 
 
@@ -73,9 +79,8 @@ def test_flags_go_before_the_environment_and_that_before_files(tmp_path: Path) -
     """What would be trained is printed as a config.toml, which repeats it."""
     (tmp_path / "own.toml").write_text("gamma = 0.5\nbatch_size = 400\nhidden_units = 128\n")
     variables = {"FASTPONG_GAMMA": "0.6", "FASTPONG_BATCH_SIZE": "500", "FASTPONG_NUM_ENVS": "9"}
-    variables |= os.environ
     command = ["train", "--config", "own.toml", "--set", "gamma=0.7", "--envs", "4", "--print-config"]
-    done = fastpong(*command, cwd=tmp_path, env=variables)
+    done = here(*command, cwd=tmp_path, **variables)
     assert done.returncode == 0, done.stderr
     (tmp_path / "printed.toml").write_text(done.stdout)
     assert sorted(os.listdir(tmp_path)) == ["own.toml", "printed.toml"]
@@ -83,14 +88,14 @@ def test_flags_go_before_the_environment_and_that_before_files(tmp_path: Path) -
     wanted = {"gamma": 0.7, "batch_size": 500, "hidden_units": 128, "num_envs": 4}
     assert {name: changes[name] for name in wanted} == wanted
     assert about == {"fastpong": __version__}
-    again = fastpong("train", "--config", "printed.toml", "--print-config", cwd=tmp_path)
+    again = here("train", "--config", "printed.toml", "--print-config", cwd=tmp_path)
     assert again.stdout == done.stdout
-    wrong = fastpong("train", cwd=tmp_path, env={**os.environ, "FASTPONG_GAMA": "1"})
+    wrong = here("train", cwd=tmp_path, FASTPONG_GAMA="1")
     assert wrong.returncode == 2 and "FASTPONG_GAMA in the environment: there is no setting" in one_line(wrong.stderr)
 
 
 def test_a_run_for_tensorboard(tmp_path: Path) -> None:
-    done = fastpong("train", *SMALL, "--steps", "4000", "--run", "run", "--log", "tensorboard", cwd=tmp_path)
+    done = here("train", *SMALL, "--steps", "4000", "--run", "run", "--log", "tensorboard", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     (file,) = (tmp_path / "run").glob("events.out.tfevents.*")
     data = file.read_bytes()
@@ -108,23 +113,23 @@ def test_evaluation_prints_the_contracts_numbers(tmp_path: Path) -> None:
     assert (result["agent"], result["seed"], result["sticky"], result["greedy"]) == ("run", 5, 0.25, True)
     assert result["games"] == 2 == len(result["scores"]) and result["mean"] == sum(result["scores"]) / 2
     assert result["steps"] > 1000
-    done = fastpong("eval", "run", "--games", "2", "--sticky", "0", cwd=tmp_path)
+    done = here("eval", "run", "--games", "2", "--sticky", "0", cwd=tmp_path)
     score, how = done.stdout.splitlines()
     assert done.returncode == 0 and score.startswith("mean score -") and "the same game every time" in done.stderr
     assert how == "run, greedy actions, sticky 0, seed 0"
-    done = fastpong("eval", "nothing.npz", cwd=tmp_path)
+    done = here("eval", "nothing.npz", cwd=tmp_path)
     assert done.returncode == 1 and "there is no checkpoint nothing.npz" in one_line(done.stderr)
-    assert fastpong("eval", "run", "--games", "0", cwd=tmp_path).returncode == 2
+    assert here("eval", "run", "--games", "0", cwd=tmp_path).returncode == 2
 
 
 def test_what_steps_the_games_can_be_chosen(engine: str, tmp_path: Path) -> None:
     for command in (["eval", "--games", "1"], ["play", "--terminal", "--steps", "9"]):
-        assert fastpong(*command, "--engine", engine, cwd=tmp_path).returncode == 0
+        assert here(*command, "--engine", engine, cwd=tmp_path).returncode == 0
 
 
 def test_an_unknown_engine_is_told(tmp_path: Path) -> None:
     for command in (["eval"], ["play", "--terminal"], ["bench"]):
-        done = fastpong(*command, "--engine", "stella", cwd=tmp_path)
+        done = here(*command, "--engine", "stella", cwd=tmp_path)
         assert done.returncode == 2 and "not 'stella'" in one_line(done.stderr)
 
 
@@ -140,24 +145,24 @@ def test_version_help_and_what_they_load(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
     script = "import sys, fastpong.envs.vector_env, fastpong.envs.ale; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
-    overview = fastpong("--help", cwd=tmp_path).stdout
+    overview = here("--help", cwd=tmp_path).stdout
     for command in COMMANDS:
         assert re.search(rf"^\s+{command}\b", overview, re.MULTILINE)
-        page = fastpong(command, "--help", cwd=tmp_path)
+        page = here(command, "--help", cwd=tmp_path)
         assert page.returncode == 0 and page.stdout.partition("Examples:")[2].count("fastpong ") == 2
         assert ("FASTPONG_GAMMA=0.9" in page.stdout) == (command == "train")
-    assert fastpong(cwd=tmp_path).returncode == 2
-    assert fastpong("-h", cwd=tmp_path).stdout == overview and "..." not in overview.partition("Commands:")[2]
+    assert here(cwd=tmp_path).returncode == 2
+    assert here("-h", cwd=tmp_path).stdout == overview and "..." not in overview.partition("Commands:")[2]
 
 
 def test_settings_and_presets_are_listed(tmp_path: Path) -> None:
-    listed = fastpong("settings", cwd=tmp_path).stdout
+    listed = here("settings", cwd=tmp_path).stdout
     for name, setting in config.settings().items():
         assert re.search(rf"^  {name} = ", listed, re.MULTILINE) and setting.metadata["help"] in listed
-    assert fastpong("settings", "clip_low", cwd=tmp_path).stdout.splitlines()[0] == "  clip_low = 0.2  (0 … 1)"
-    done = fastpong("settings", "clip_lov", cwd=tmp_path)
+    assert here("settings", "clip_low", cwd=tmp_path).stdout.splitlines()[0] == "  clip_low = 0.2  (0 … 1)"
+    done = here("settings", "clip_lov", cwd=tmp_path)
     assert done.returncode == 2 and "did you mean 'clip_low'?" in one_line(done.stderr)
-    presets = fastpong("presets", cwd=tmp_path).stdout
+    presets = here("presets", cwd=tmp_path).stdout
     assert [line for line in presets.splitlines() if line[0] != " "] == list(config.PRESETS)
     assert "  hidden_units = 200" in presets
     complete = {
@@ -172,8 +177,7 @@ def test_settings_and_presets_are_listed(tmp_path: Path) -> None:
 
 
 def test_a_launchers_nonsense_is_one_line(tmp_path: Path) -> None:
-    nonsense = {**os.environ, "PMI_RANK": "x", "PMI_SIZE": "2"}
-    done = fastpong("doctor", cwd=tmp_path, env=nonsense)
+    done = here("doctor", cwd=tmp_path, PMI_RANK="x", PMI_SIZE="2")
     assert done.returncode == 2 and "PMI_RANK" in one_line(done.stderr)
 
 
@@ -184,7 +188,7 @@ def test_a_strangers_names_and_settings_do_not_reach_the_terminal(tmp_path: Path
     (tmp_path / name).mkdir()
     configs = (["train", "--config", "c.toml"], ["train", "--config", "d.toml"])
     for command in (*configs, ["train", f"--{name}"], ["eval", name], ["plot", name]):
-        done = fastpong(*command, cwd=tmp_path)
+        done = here(*command, cwd=tmp_path)
         assert done.returncode in (1, 2) and one_line(done.stderr).isprintable() and not done.stdout
     done = fastpong("train", *SMALL, "--steps", "20", "--run", name, cwd=tmp_path)
     assert done.returncode == 0 and all(map(str.isprintable, (done.stdout + done.stderr).split("\n")))
@@ -200,7 +204,7 @@ def test_a_variable_that_a_library_refuses_is_named(tmp_path: Path) -> None:
 
 def test_what_the_system_refuses_has_a_subject(tmp_path: Path) -> None:
     long = "x" * 256
-    done = fastpong("eval", long, cwd=tmp_path)
+    done = here("eval", long, cwd=tmp_path)
     assert done.returncode == 1 and one_line(done.stderr) == f"fastpong: {long}: File name too long"
     few = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (10, 10))"
     limit = f"{few}; from fastpong.program import main; main()"

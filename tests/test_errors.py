@@ -13,7 +13,7 @@ from fastpong.commands import export
 from fastpong.errors import FastpongError, UsageError, explain, install, tell
 from fastpong.parallel.ray import Cluster, Placing
 from fastpong.show import film, window
-from fastpong.show.tensorboard import tensorboard
+from fastpong.show.tensorboard import TensorBoard
 from fastpong.training.remote import RayActor
 from tests.commands.test_plot import draw, write_run
 
@@ -49,7 +49,7 @@ def cluster(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("library", "extra", "command"),
     [
-        ("tensorboardX", "log", lambda folder: tensorboard()),
+        ("tensorboardX", "log", lambda folder: TensorBoard()),
         ("ray", "ray", cluster),
         ("matplotlib.figure", "plot", lambda folder: draw([write_run(folder / "a", [1, 2])], folder / "x.png")),
         ("onnx", "export", lambda folder: export.run(load(), "onnx", folder / "x.onnx")),

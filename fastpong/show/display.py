@@ -11,7 +11,7 @@ from fastpong.rollout.episode_stats import EpisodeStats
 from fastpong.show.events import Callback, Event, Kind
 from fastpong.show.panel import KINDS, make_progress
 from fastpong.show.progress import Progress
-from fastpong.show.tensorboard import tensorboard
+from fastpong.show.tensorboard import TensorBoard
 
 
 class Display(Progress):
@@ -37,13 +37,15 @@ class Display(Progress):
         self.failure: Exception | None = None
         self._shown, self._tell = Progress(), tell
         self._callback, self._callbacks = callback, list[Callback]()
-        self._log = tensorboard() if log else None
+        self._log = TensorBoard() if log else None
 
     def begin(self, config: Config, folder: Path, past: Sequence[Mapping[str, Any]], limits: Limits) -> None:
         """Show a run from here on, whose metrics so far are `past`: on rank 0 only."""
         self._shown, self.begun = make_progress(self.kind, config, folder, past, limits), True
         self._callbacks += [self._callback] if self._callback else []
-        self._callbacks += [self._log(folder)] if self._log else []
+        if self._log:
+            self._log.folder = folder
+            self._callbacks.append(self._log)
 
     def note(self, text: str) -> None:
         """See `Progress`."""
@@ -75,6 +77,8 @@ class Display(Progress):
     def close(self) -> None:
         """See `Progress`."""
         self._shown.close()
+        if self._log:
+            self._log.close()
 
     def after(self, text: str, result: bool = False) -> None:
         """Say something after training."""

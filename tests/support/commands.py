@@ -1,14 +1,19 @@
 """The command line in subprocesses: run to its end, or started and watched."""
 
+import io
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
+
+from fastpong.program import main
 
 SMALL = ["--preset", "karpathy", "--envs", "4", "--workers", "2", "--batch-games", "1"]
 SMALL += ["--set", "hidden_units=8", "--set", "eval_games=0"]
@@ -49,6 +54,26 @@ def fastpong(*arguments: str, cwd: Path, **options: Any) -> subprocess.Completed
     """Run a command to its end."""
     command = [PROGRAM, *arguments]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=240, **options)
+
+
+def here(*arguments: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process, for what it says: a fifth of the time, and less where it would load Numba."""
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    handlers = {number: signal.getsignal(number) for number in signals}
+    out, err = (io.TextIOWrapper(io.BytesIO(), write_through=True) for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(cwd)
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        for name, stream in (("argv", [PROGRAM, *arguments]), ("stdout", out), ("stderr", err)):
+            patch.setattr(sys, name, stream)
+        patch.setattr(warnings, "showwarning", warnings.showwarning)  # the program changes it
+        with pytest.raises(SystemExit) as end:
+            main()
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    texts = [stream.buffer.getvalue().decode() for stream in (out, err)]
+    return subprocess.CompletedProcess(arguments, int(end.value.code or 0), *texts)
 
 
 def default_signals() -> None:
