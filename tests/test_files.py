@@ -12,7 +12,7 @@ from fastpong.config import Config
 from fastpong.errors import FastpongError
 from fastpong.runs.facts import read_metrics
 from fastpong.runs.folder import RunFolder
-from tests.support.faults import ERRORS, Crash, disk
+from tests.support.faults import Crash, disk
 from tests.support.runs import facts, line
 
 STEPS = (100, 200, 300)
@@ -58,12 +58,15 @@ def check(run: RunFolder, done: list[str], power_cut: bool = False) -> None:
         assert lines >= {steps for steps in STEPS if f"line {steps}" in done and steps <= 200}
 
 
-@pytest.mark.parametrize(("error", "stays"), [*((error, False) for error in ERRORS), (errno.ENOSPC, True)])
-def test_an_error_at_any_operation(error: int, stays: bool, tmp_path: Path) -> None:
-    """The run goes on, and loses at most what could not be written."""
+@pytest.mark.parametrize(
+    ("errors", "stays"),
+    [((errno.ENOSPC, errno.EDQUOT), False), ((errno.EIO, errno.EROFS), False), ((errno.ENOSPC,), True)],
+)
+def test_an_error_at_any_operation(errors: tuple[int, ...], stays: bool, tmp_path: Path) -> None:
+    """The run goes on, and loses at most what could not be written. Errors of a kind take turns."""
     for at in itertools.count(1):
         run, done = RunFolder(tmp_path / f"{at}"), list[str]()
-        with disk(at, error, stays) as faulty:
+        with disk(at, errors[at % len(errors)], stays) as faulty:
             session(run, done)
         check(run, done)
         if faulty.count < at:

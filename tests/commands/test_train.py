@@ -15,7 +15,7 @@ from fastpong.config_sources import read_toml
 from fastpong.runs.checkpoint import load, save
 from fastpong.runs.facts import read_metrics
 from fastpong.runs.folder import RunFolder
-from tests.support.commands import SMALL, fastpong, one_line, settings, start, wait_for, workers_of
+from tests.support.commands import SMALL, fastpong, here, one_line, settings, start, wait_for, workers_of
 from tests.support.faults import fault
 from tests.support.trainings import run as train_here
 from tests.support.trainings import small
@@ -36,13 +36,13 @@ def test_a_run_and_its_files(tmp_path: Path) -> None:
     assert "\x1b" not in done.stderr  # no terminal: plain lines
     assert len(re.findall(r"steps .*/s .*games  score", done.stderr)) == 5
 
-    more = fastpong("train", "--resume", "--steps", "6000", "--target", "20", *settings(eval_games=1), cwd=tmp_path)
+    more = here("train", "--resume", "--steps", "6000", "--target", "20", *settings(eval_games=1), cwd=tmp_path)
     assert more.returncode == 0, more.stderr
     stopped, best = more.stdout.splitlines()
     assert "6,000 steps" in stopped and "runs/karpathy-1" in stopped
     assert re.match(r"best\.npz, the weights after [56],000 steps: mean score -.* over 2 fresh games", best)
 
-    again = fastpong("train", "--config", str(run.path / "config.toml"), "--print-config", cwd=tmp_path)
+    again = here("train", "--config", str(run.path / "config.toml"), "--print-config", cwd=tmp_path)
     assert again.returncode == 0, again.stderr
     (tmp_path / "again.toml").write_text(again.stdout)
     assert read_toml(tmp_path / "again.toml")[0] == read_toml(run.path / "config.toml")[0]
@@ -65,18 +65,17 @@ def test_kill_9_leaves_no_process_and_the_last_checkpoint(tmp_path: Path) -> Non
 
 
 def test_a_run_resumed_at_its_limit_stays_as_it_is(tmp_path: Path) -> None:
-    assert fastpong("train", *SMALL, *settings(), "--run", "run", "--steps", "400", cwd=tmp_path).returncode == 0
+    assert here("train", *SMALL, "--run", "run", "--steps", "400", cwd=tmp_path).returncode == 0
     before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
-    for _ in range(2):
-        done = fastpong("train", "--run", "run", "--resume", "--steps", "400", cwd=tmp_path)
-        assert done.returncode == 0 and done.stdout.startswith("nothing to do, the limit of steps is reached")
+    done = fastpong("train", "--run", "run", "--resume", "--steps", "400", cwd=tmp_path)
+    assert done.returncode == 0 and done.stdout.startswith("nothing to do, the limit of steps is reached")
     assert {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()} == before
 
 
 def test_ppg_goes_on_after_its_first_windows(tmp_path: Path) -> None:
     """Its windows are of time, and two seconds are a run for the console: here they are shorter."""
     steps = ["--steps", "40000", *settings(window_seconds=0.1)]
-    done = fastpong("train", "--preset", "ppg", "--envs", "8", *steps, "--run", "run", cwd=tmp_path)
+    done = here("train", "--preset", "ppg", "--envs", "8", *steps, "--run", "run", cwd=tmp_path)
     assert done.returncode == 0 and "the limit of steps is reached" in done.stdout
     assert len(read_metrics(tmp_path / "run" / "metrics.jsonl")) > 1
 
@@ -114,7 +113,7 @@ def test_an_env_subprocess_that_dies_again_and_again_ends_the_run_with_a_checkpo
     assert "Traceback" not in err
     steps = run.newest().facts.steps
     assert steps == read_metrics(run.metrics)[-1]["steps"]
-    more = fastpong("train", "--run", "run", "--resume", "--steps", str(steps + 100), cwd=tmp_path)
+    more = here("train", "--run", "run", "--resume", "--steps", str(steps + 100), cwd=tmp_path)
     assert more.returncode == 0, more.stderr
 
 
@@ -128,7 +127,7 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path) -> None:
     assert "is damaged" in done.stderr and "going on from 800 steps" in done.stderr
     for path in RunFolder(tmp_path / "run").checkpoints():
         path.write_bytes(b"")
-    done = fastpong("train", "--run", "run", "--resume", cwd=tmp_path)
+    done = here("train", "--run", "run", "--resume", cwd=tmp_path)
     assert done.returncode == 1 and "no checkpoint to continue from" in done.stderr.strip().splitlines()[-1]
 
 
@@ -164,23 +163,26 @@ def test_a_folder_that_is_deleted_ends_the_run(tmp_path: Path) -> None:
 def test_two_trainings_do_not_share_a_folder(tmp_path: Path) -> None:
     process = start("train", *SMALL, *settings(log_interval=400), "--run", "run", cwd=tmp_path)
     wait_for((tmp_path / "run" / "metrics.jsonl").exists)
-    for arguments in (["--resume"], []):
-        done = fastpong("train", "--run", "run", *arguments, cwd=tmp_path)
-        assert done.returncode in (1, 2)
-        assert "another fastpong" in done.stderr or "holds a run already" in done.stderr
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGSTOP)  # it has its lock, and its core is free
+    done = fastpong("train", "--run", "run", "--resume", cwd=tmp_path)
+    assert done.returncode == 2 and "another fastpong" in one_line(done.stderr)
+    done = here("train", "--run", "run", cwd=tmp_path)
+    assert done.returncode == 2 and "holds a run already" in one_line(done.stderr)
+    for number in (signal.SIGTERM, signal.SIGCONT):
+        process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode == 130
-    done = fastpong("train", "--run", "run", "--resume", "--envs", "8", cwd=tmp_path)
+    done = here("train", "--run", "run", "--resume", "--envs", "8", cwd=tmp_path)
     assert done.returncode == 2 and "num_envs is 4 in run and cannot change to 8" in one_line(done.stderr)
 
 
 def test_a_run_whose_folder_is_replaced_ends_and_the_next_one_has_it_alone(tmp_path: Path) -> None:
     process = start("train", *SMALL, *settings(log_interval=400, checkpoint_interval=800), "--run", "run", cwd=tmp_path)
     wait_for((tmp_path / "run" / "metrics.jsonl").exists)
+    process.send_signal(signal.SIGSTOP)
     (tmp_path / "run").rename(tmp_path / "old")
-    done = fastpong("train", *SMALL, "--seed", "2", "--run", "run", "--steps", "1200", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    train_here(tmp_path / "run", small("command", seed=2), 1200)
+    process.send_signal(signal.SIGCONT)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 1
     assert "run was moved, deleted or replaced while a run was writing there" in errors.splitlines()[-1]
@@ -191,7 +193,7 @@ def test_a_run_whose_folder_is_replaced_ends_and_the_next_one_has_it_alone(tmp_p
 def test_a_run_goes_on_with_the_engine_that_saved_it(tmp_path: Path) -> None:
     """Here ALE; where none is named it is the console, as in all other tests."""
     engine, other = "ale", "console"
-    done = fastpong("train", *SMALL, "--run", "run", "--steps", "400", "--engine", engine, cwd=tmp_path)
+    done = here("train", *SMALL, "--run", "run", "--steps", "400", "--engine", engine, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert f'engine = "{engine}"' in (tmp_path / "run" / "config.toml").read_text()
     (newest,) = RunFolder(tmp_path / "run").checkpoints()
@@ -200,7 +202,7 @@ def test_a_run_goes_on_with_the_engine_that_saved_it(tmp_path: Path) -> None:
     save(newest, arrays, {**about, "engine": other})
     before = newest.read_bytes()
     more = ["train", "--run", "run", "--resume", "--steps", "800", "--engine", engine]
-    done = fastpong(*more, cwd=tmp_path)
+    done = here(*more, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == f"fastpong: run was saved on the {other} engine: add --engine {other}"
     assert newest.read_bytes() == before

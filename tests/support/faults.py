@@ -137,9 +137,6 @@ def full_disk(folder: Path, left: int, quota: bool = False) -> Iterator[None]:
         yield
 
 
-ERRORS = (errno.ENOSPC, errno.EIO, errno.EROFS, errno.EDQUOT)
-
-
 def fault(what: str, times: int) -> pytest.MarkDecorator:
     """Mark a test of what may happen to a run: ``pytest -m fault --faults`` tries it so many times, see conftest.py."""
     return pytest.mark.fault(what, times)
