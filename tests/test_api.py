@@ -14,6 +14,7 @@ import fastpong
 from fastpong.errors import UsageError
 from fastpong.runs.checkpoint import load as load_checkpoint
 from fastpong.runs.folder import RunFolder
+from tests.support.commands import here
 
 TINY: dict[str, Any] = {
     "preset": "karpathy", "envs": 2, "workers": 1, "hidden_units": 8, "batch_games": 1, "seed": 5,
@@ -113,8 +114,8 @@ def test_an_evaluation_is_that_of_the_command(tmp_path: Path) -> None:
     assert len(result.scores) == len(result.lengths) == 3
     assert sum(result.lengths) == result.steps
     assert result.mean == np.mean(result.scores)
-    command = [sys.executable, "-m", "fastpong", "eval", str(run.path), "--games", "3", "--seed", "4", "--json"]
-    assert f'"mean": {result.mean}' in subprocess.run(command, capture_output=True, text=True).stdout
+    done = here("eval", str(run.path), "--games", "3", "--seed", "4", "--json", cwd=tmp_path)
+    assert f'"mean": {result.mean}' in done.stdout
 
 
 @pytest.mark.parametrize(

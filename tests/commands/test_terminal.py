@@ -10,7 +10,7 @@ import pytest
 
 from fastpong.pong import COLOURS
 from fastpong.show.terminal import half_blocks
-from tests.support.commands import fastpong
+from tests.support.commands import here
 from tests.support.terminal import Terminal
 
 LEAVE = b"\x1b[?25h\x1b[?1049l"
@@ -54,7 +54,7 @@ def test_space_pauses_and_a_new_size_begins_with_a_clean_screen() -> None:
 
 
 def test_into_a_pipe_goes_the_result_alone(tmp_path: Path) -> None:
-    done = fastpong("play", "--terminal", "--steps", "3", cwd=tmp_path)
+    done = here("play", "--terminal", "--steps", "3", cwd=tmp_path)
     assert done.returncode == 0 and done.stdout.splitlines() == [
         "agent 0, opponent 0, after 3 steps", "the shipped agent, greedy actions, sticky 0.25, seed 0",
     ]  # fmt: skip
