@@ -64,6 +64,10 @@ class Envs(ABC):
         """Step the envs of a group with these actions, uint8 (n,) in the order of ``groups[group]``."""
 
     @abstractmethod
+    def close(self) -> None:
+        """Stop the subprocesses, if there are any."""
+
+    @abstractmethod
     def recv(self, group: int) -> None:
         """Wait until the group's step is done: then the arrays hold its screens and outcomes."""
 
@@ -136,6 +140,9 @@ class LocalEnvs(Envs):
         message, self._message = self._message, b""
         if message:
             self._emulators.take(message)
+
+    def close(self) -> None:
+        """No-op: there are none."""
 
     def _tell(self, message: bytes) -> None:
         self._emulators.take(message)

@@ -8,7 +8,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from fastpong.arrays import F64, I64, U8, Bool
-from fastpong.envs.base import unfinished
+from fastpong.envs.base import Envs, unfinished
 from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.errors import EnvError, UsageError
@@ -100,11 +100,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         self.metadata, self._same_step = {**self.metadata, "autoreset_mode": mode}, mode == AutoresetMode.SAME_STEP
         self.num_envs, self.render_mode = num_envs, render_mode
         kind = KINDS[obs]
-        self._envs = VectorEnv(
-            num_envs, workers, frame_skip=frame_skip, repeat_action_probability=probability,
-            num_actions=len(ACTIONS), groups=min(MAX_GROUPS, max(1, num_envs // GROUP)), pinned=True,
-            extras=kind.extras, engine=engine,
-        )  # fmt: skip
+        self._envs = self._start(workers, frame_skip, probability, kind.extras, engine)
         self.closed = False
         self._observations = kind(self._envs.arrays, copy)
         self._choices = np.array(ACTION_SETS[actions], np.uint8)
@@ -115,6 +111,16 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         self._scores = np.zeros((2, num_envs), np.int64)  # points won, and lost
         self._steps = np.zeros(num_envs, np.int64)
         self._over = np.zeros(num_envs, bool)  # games that ended and did not begin anew
+
+    def _start(
+        self, workers: int | None, frame_skip: int, probability: float, extras: tuple[str, ...], engine: str
+    ) -> Envs:  # fmt: skip
+        """Start what steps the games."""
+        groups = min(MAX_GROUPS, max(1, self.num_envs // GROUP))
+        return VectorEnv(
+            self.num_envs, workers, frame_skip=frame_skip, repeat_action_probability=probability,
+            num_actions=len(ACTIONS), groups=groups, pinned=True, extras=extras, engine=engine,
+        )  # fmt: skip
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
         """Begin all games anew, with a seed from its sticky actions, else going on with the noise.
@@ -204,7 +210,12 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         self._check_open()
         if self.render_mode is None:
             raise UsageError("render wants an env that was made with render_mode='rgb_array'")
-        return tuple(in_colour(self._envs.screens))
+        return tuple(in_colour(self.screens()))
+
+    def screens(self) -> U8:
+        """Return what was last seen of all games, uint8 (num_envs, 210, 160): of those that are over, the last one."""
+        screens, last = self._envs.screens, self._envs.arrays["final_screens"]
+        return np.where(self._over[:, None, None], last, screens) if self._over.any() else screens
 
     def get_action_meanings(self) -> list[str]:
         """Return ALE's names of the actions."""

@@ -57,6 +57,8 @@ def test_a_vector_of_games_is_the_games_alone(obs: str, engine: str) -> None:
         for choice in actions:
             seen, rewards, terminated, truncated, info = envs.step(choice)
             played += [seen, rewards, terminated, truncated]
+            if obs == "screen":  # also what `render` draws
+                np.testing.assert_array_equal(envs.screens(), seen)
             told = info["final_info"] if "final_info" in info else info
             for env in np.flatnonzero(terminated).tolist():
                 last = info["final_obs"][env] if mode == AutoresetMode.SAME_STEP else seen[env]
@@ -101,7 +103,7 @@ def test_without_sticky_actions_it_is_ale_with_gymnasiums_preprocessing(engine: 
         assert outcome == [reward, over, truncated]
         steps += 1
     assert steps > 700
-    assert max(info["score"], info["opponent"]) == 21
+    assert max(info["score"], info["opponent"]) == 21 and info["steps"] == steps
     np.testing.assert_array_equal(stacks[:-1], expected[:-1])
 
 
@@ -215,7 +217,7 @@ def test_wrong_use_is_told_and_leaves_nothing_behind() -> None:
         env.step(0)
     with pytest.raises(UsageError, match="render_mode"):
         envs.render()
-    processes = envs._envs.processes
+    processes = envs._envs.processes  # type: ignore[attr-defined]
     envs.close()
     envs.close()
     assert not any(process.is_alive() for process in processes)
