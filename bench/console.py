@@ -45,7 +45,6 @@ from fastpong.console.step import is_over
 from fastpong.console.translate import Hook, translated
 from fastpong.envs.ale import ACTIONS, new_emulator
 from fastpong.envs.console import Console
-from fastpong.envs.engine import array_layout
 from fastpong.envs.memory import zeros
 from fastpong.kernels.preprocess import Observation, as_words
 from fastpong.parallel.machine import versions
@@ -90,7 +89,7 @@ def ale(envs: int, screens: bool) -> Callable[[], None]:
 
 def console(envs: int, frame_skip: int, strips: bool = False) -> Callable[[], None]:
     """Return a step of so many consoles, with or without what training then makes of their screens."""
-    everyone, arrays = range(envs), zeros(array_layout(envs, Console.name))
+    everyone, arrays = range(envs), zeros(envs, Console.name)
     engine, choices, repeats = Console(arrays, frame_skip), actions(envs, frame_skip), np.zeros(envs, np.uint8)
     engine.reset(everyone)
     rollout, members = make_policy(make_config("fast", {"num_envs": envs})).make_rollout(envs), np.arange(envs)

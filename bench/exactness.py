@@ -34,7 +34,7 @@ from fastpong.arrays import U8
 from fastpong.config import changed
 from fastpong.envs.ale import Ale
 from fastpong.envs.console import Console
-from fastpong.envs.engine import ENGINES, EXTRAS, Engine, array_layout
+from fastpong.envs.engine import ENGINES, EXTRAS, Engine
 from fastpong.envs.memory import zeros
 from fastpong.kernels.preprocess import Observation, as_words
 from fastpong.parallel.machine import versions
@@ -67,7 +67,7 @@ class Pair:
 
     def __init__(self, frame_skip: int, extras: Sequence[str], games: int):
         self.frame_skip, self.extras, self.everyone = frame_skip, tuple(extras), range(games)
-        self._ales, self.consoles = (zeros(array_layout(games, kind.name, extras)) for kind in (Ale, Console))
+        self._ales, self.consoles = (zeros(games, kind.name, extras) for kind in (Ale, Console))
         self._ale, self._console = Ale(self._ales, frame_skip), Console(self.consoles, frame_skip)
         self._engines: tuple[Engine, ...] = (self._ale, self._console)
         self._names = ("rewards", "ended", "screens", *extras)
@@ -147,7 +147,7 @@ def _long(array: Any) -> Any:
 
 def needs_plain_core(game: dict[str, Any]) -> bool:
     """Play a game on the console alone."""
-    arrays = zeros(array_layout(1, Console.name, game["extras"]))
+    arrays = zeros(1, Console.name, game["extras"])
     console = Console(arrays, game["frame_skip"])
     console.reset(range(1))
     for inputs in _inputs(game):

@@ -20,7 +20,7 @@ from ale_py import Action, ALEInterface, AtariVectorEnv, roms
 from gymnasium.vector import AsyncVectorEnv
 
 from fastpong.config import Config
-from fastpong.envs.engine import DEFAULT_ENGINE, array_layout
+from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.memory import zeros
 from fastpong.envs.process import start_method
 from fastpong.envs.vector_env import VectorEnv
@@ -112,7 +112,7 @@ def _step_console(pipe: Any, config: Config, envs: range) -> None:
     from fastpong.envs.console import Console
 
     mine = range(len(envs))
-    console = Console(zeros(array_layout(len(mine), Console.name)), config.frame_skip)
+    console = Console(zeros(len(mine), Console.name), config.frame_skip)
     console.reset(mine)
     rng, steps = np.random.default_rng(envs.start), 997
     repeats = sticky_repeats(

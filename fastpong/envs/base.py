@@ -9,14 +9,14 @@ import numpy as np
 from fastpong.arrays import I8, I64, U8, Arrays
 from fastpong.config import Config
 from fastpong.envs.emulators import RESET, RESTORE, Emulators, step_head
-from fastpong.envs.engine import DEFAULT_ENGINE, array_layout
+from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.judge import usable
-from fastpong.envs.memory import zeros
+from fastpong.envs.memory import saved_fields, zeros
 from fastpong.errors import EnvError
 from fastpong.parallel.replaced import Losses
-from fastpong.parallel.sharding import Layout
+from fastpong.parallel.sharding import layout_of
 
-LAYOUT: Layout = {"steps": 0, "rows": 0, "screens": 0, "rewards": 0, "ended": 0}
+LAYOUT = layout_of(saved_fields(DEFAULT_ENGINE))
 """Of the arrays of a snapshot, see `fastpong.parallel.sharding`."""
 
 
@@ -35,7 +35,7 @@ class Envs(ABC):
     engine : str
         What steps them.
     arrays : dict
-        See `fastpong.envs.engine.array_layout`.
+        See `fastpong.envs.memory.fields`.
     screens, rewards, ended
         Of these uint8 (envs, 210, 160) and twice int8 (envs,).
     losses : Losses
@@ -117,7 +117,7 @@ class LocalEnvs(Envs):
         extras: Sequence[str] = (), engine: str = DEFAULT_ENGINE,
     ):  # fmt: skip
         engine = usable(engine)
-        arrays = zeros(array_layout(len(envs), engine, extras))
+        arrays = zeros(len(envs), engine, extras)
         self._emulators = Emulators(envs, [range(len(envs))], frame_skip, repeat_action_probability, engine=engine)
         self._emulators.bind(arrays)
         self._begin(envs, [np.arange(len(envs))], arrays, seed, engine)

@@ -42,7 +42,7 @@ def step_head(group: int, step: int, seed: int) -> bytes:
 
 
 def make_engine(name: str, arrays: Arrays, frame_skip: int) -> Engine:
-    """Return an engine on these arrays, see `fastpong.envs.engine.array_layout`; only then is it loaded."""
+    """Return an engine on these arrays, see `fastpong.envs.memory.fields`; only then is it loaded."""
     if check_engine(name) == "ale":
         from fastpong.envs.ale import Ale
 

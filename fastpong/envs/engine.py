@@ -4,11 +4,9 @@ A state of an env is one row of bytes, in memory that the main process shares wi
 restore, copy or send an env is to copy its row. The command line reads the names here, so this loads no NumPy.
 """
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from fastpong.errors import UsageError
-from fastpong.pong import SCREEN
 
 if TYPE_CHECKING:
     from fastpong.arrays import U8
@@ -26,7 +24,7 @@ EXTRAS = ("final_screens", "earlier_screens")
 
 
 class Engine(Protocol):
-    """Steps some envs, by the rules of ``ALE/Pong-v5``, in the arrays of `array_layout` that it is made with.
+    """Steps some envs, by the rules of ``ALE/Pong-v5``, in the arrays of `memory.fields` that it is made with.
 
     What an env does depends on its row and its actions alone, not on who is stepped with it. An engine may keep what
     it has derived from the rows, until it is told to `restore`. Games begin anew by themselves, in the step in which
@@ -69,18 +67,3 @@ def check_engine(name: str) -> str:
     if name not in ENGINES:
         raise UsageError(f"the engine is one of {', '.join(ENGINES)}, not {name!r}")
     return name
-
-
-def array_layout(envs: int, engine: str, extras: Sequence[str] = ()) -> Mapping[str, tuple[tuple[int, ...], str]]:
-    """Return shapes and dtypes of the arrays that an engine steps so many envs in, with some of `EXTRAS`.
-
-    ``rows`` are the states, ``screens`` palette indices, ``rewards`` points won minus lost in the last step; ``ended``
-    is 1 where it ended a game, and the screen is the first one of the next game, also after a reset.
-    """
-    return {
-        "rows": ((envs, STATE_BYTES[check_engine(engine)]), "uint8"),
-        "screens": ((envs, *SCREEN), "uint8"),
-        "rewards": ((envs,), "int8"),
-        "ended": ((envs,), "int8"),
-        **{name: ((envs, *SCREEN), "uint8") for name in extras},
-    }

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from fastpong.arrays import U8
-from fastpong.envs.engine import EXTRAS, array_layout, check_engine
+from fastpong.envs.engine import EXTRAS, check_engine
 from fastpong.envs.memory import zeros
 from fastpong.envs.process import ENGINE_MODULES, SERVER
 from fastpong.kernels.compile.cache import cache_folder
@@ -81,7 +81,7 @@ def _difference(frames: int) -> str:
 
     shown, engines = [], []
     for kind in (Ale, Console):
-        shown.append(zeros(array_layout(1, kind.name, EXTRAS)))
+        shown.append(zeros(1, kind.name, EXTRAS))
         engines.append(kind(shown[-1], FRAME_SKIP))
         engines[-1].reset(range(1))
     rng, actions, left = np.random.default_rng(0), np.zeros(1, np.uint8), 0

@@ -1,48 +1,74 @@
-"""Memory that the main process and its env subprocesses share."""
+"""The arrays that envs are stepped in, and memory for them that the main process and its env subprocesses share."""
 
 import math
 import mmap
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import reduction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fastpong.arrays import Arrays
+from fastpong.envs.engine import STATE_BYTES, check_engine
+from fastpong.parallel.sharding import Field
+from fastpong.pong import SCREEN
 from fastpong.system import unnamed_file
-
-Layout = Mapping[str, tuple[tuple[int, ...], npt.DTypeLike]]
-"""Shape and dtype of each array, by name."""
 
 _ALIGN = 64  # bytes of a line of the caches
 
 
-def zeros(layout: Layout) -> Arrays:
-    """Return such arrays in memory of this process alone."""
-    return {name: np.zeros(shape, dtype) for name, (shape, dtype) in layout.items()}
+def fields(engine: str, extras: Sequence[str] = ()) -> dict[str, Field]:
+    """Return the arrays that an engine steps envs in by name, with some of `fastpong.envs.engine.EXTRAS`.
+
+    ``rows`` are the states, ``screens`` palette indices, ``rewards`` points won minus lost in the last step; ``ended``
+    is 1 where it ended a game, and the screen is the first one of the next game, also after a reset.
+    """
+    screens = Field(np.uint8, ("envs", *SCREEN))
+    return {
+        "rows": Field(np.uint8, ("envs", STATE_BYTES[check_engine(engine)])),
+        "screens": screens,
+        "rewards": Field(np.int8, ("envs",), -128),
+        "ended": Field(np.int8, ("envs",), 0, 1),
+        **dict.fromkeys(extras, screens),
+    }
+
+
+def saved_fields(engine: str) -> dict[str, Field]:
+    """Return the arrays of a snapshot: these, and how many steps each env has taken."""
+    return {"steps": Field(np.int64, ("envs",)), **fields(engine)}
+
+
+def zeros(envs: int, engine: str, extras: Sequence[str] = ()) -> Arrays:
+    """Return such arrays of so many envs, in memory of this process alone."""
+    table = fields(engine, extras)
+    return {name: np.zeros(_shape(field, envs), field.dtype) for name, field in table.items()}
+
+
+def _shape(field: Field, envs: int) -> tuple[int, ...]:
+    return tuple(envs if size == "envs" else int(size) for size in field.shape)
 
 
 class SharedArrays:
-    """Arrays, zero at first, that several processes see. A subprocess can be given them as it starts.
+    """Arrays of so many envs, zero at first, that several processes see. A subprocess can be given them as it starts.
 
     The memory has no name: nothing is left of it when its last process has ended, however it ended.
     """
 
     _file = -1
 
-    def __init__(self, layout: Layout, file: int | None = None):
-        sizes = [math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in layout.values()]
+    def __init__(self, envs: int, table: Mapping[str, Field], file: int | None = None):
+        shapes = [_shape(field, envs) for field in table.values()]
+        sizes = [math.prod(s) * np.dtype(field.dtype).itemsize for s, field in zip(shapes, table.values(), strict=True)]
         places = np.cumsum([0, *(-(-size // _ALIGN) * _ALIGN for size in sizes)]).tolist()
         if file is None:
             file = unnamed_file("fastpong")
             os.ftruncate(file, places[-1])
-        self._layout, self._file = layout, file
+        self._args, self._file = (envs, table), file
         memory = mmap.mmap(file, places[-1])
         self.arrays: Arrays = {
-            name: np.frombuffer(memory, dtype, math.prod(shape), place).reshape(shape)
-            for (name, (shape, dtype)), place in zip(layout.items(), places, strict=False)
+            name: np.frombuffer(memory, field.dtype, math.prod(shape), place).reshape(shape)
+            for (name, field), shape, place in zip(table.items(), shapes, places, strict=False)
         }
 
     def close(self) -> None:
@@ -55,10 +81,10 @@ class SharedArrays:
         self.close()
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return _open, (self._layout, reduction.DupFd(self._file))
+        return _open, (*self._args, reduction.DupFd(self._file))
 
 
-def _open(layout: Layout, file: Any) -> SharedArrays:
-    shared = SharedArrays(layout, file.detach())
+def _open(envs: int, table: Mapping[str, Field], file: Any) -> SharedArrays:
+    shared = SharedArrays(envs, table, file.detach())
     shared.close()
     return shared

@@ -21,10 +21,10 @@ from fastpong.config import Config
 from fastpong.envs.base import Envs, unfinished
 from fastpong.envs.division import check_workers, divide
 from fastpong.envs.emulators import MAX_GROUPS, Emulators
-from fastpong.envs.engine import DEFAULT_ENGINE, array_layout
+from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.handle import WorkerHandle
 from fastpong.envs.judge import usable
-from fastpong.envs.memory import SharedArrays
+from fastpong.envs.memory import SharedArrays, fields
 from fastpong.envs.process import Process, end_all, start_method
 from fastpong.envs.worker import GONE, work
 from fastpong.errors import EnvError, UsageError
@@ -87,7 +87,7 @@ class VectorEnv(AsyncVectorEnv, Envs):
         )
         engine = usable(engine)
         self.workers, self._in_flight = len(owned), [False] * len(members)
-        self._memory = SharedArrays(array_layout(env_count, engine, extras))
+        self._memory = SharedArrays(env_count, fields(engine, extras))
         self._begin(range(env_offset, env_offset + env_count), members, self._memory.arrays, seed, engine)
         rules = frame_skip, repeat_action_probability, num_actions, engine
         functions = [

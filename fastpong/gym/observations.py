@@ -29,7 +29,7 @@ def _references(arrays: list[Array]) -> list[int]:
 class Observations:
     """Palette indices, uint8 (210, 160), as the emulator draws them: kind ``screen``.
 
-    `arrays` are those of the envs, see `fastpong.envs.engine.array_layout`.
+    `arrays` are those of the envs, see `fastpong.envs.memory.fields`.
     """
 
     extras: tuple[str, ...] = ("final_screens",)

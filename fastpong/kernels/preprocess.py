@@ -110,7 +110,7 @@ def difference(
 
 
 class Observation(NamedTuple):
-    """What the envs share: see `fastpong.envs.engine.array_layout`."""
+    """What the envs share: see `fastpong.envs.memory.fields`."""
 
     screens: U64  # (rows, 210, 20) palette indices, see as_words
     rewards: I8  # (rows,)

@@ -7,7 +7,7 @@ import numpy as np
 
 from fastpong.arrays import I64, Arrays, Bool
 from fastpong.config import Config
-from fastpong.envs.engine import array_layout
+from fastpong.envs.memory import saved_fields
 from fastpong.kernels.preprocess import PIXELS, STRIP_ROWS
 from fastpong.parallel.sharding import ANY, Field
 from fastpong.pong import COURT
@@ -20,12 +20,7 @@ _MAYBE_NAN = ("learner.window_numbers",)  # before the first game
 
 def _fields(config: Config, engine: str, encoding: Encoding) -> dict[str, Field]:
     """Return the arrays of the envs, the rollout and the statistics, by name."""
-    envs = {
-        "steps": Field(np.int64, ("envs",)),
-        **{name: Field(kind, shape, -128) for name, (shape, kind) in array_layout(config.num_envs, engine).items()},
-        "ended": Field(np.int8, ("envs",), 0, 1),
-    }
-    parts = {"envs": envs, "rollout": fields(config, encoding), "stats": FIELDS}
+    parts = {"envs": saved_fields(engine), "rollout": fields(config, encoding), "stats": FIELDS}
     named = {f"{part}.{name}": field for part, table in parts.items() for name, field in table.items()}
     return {"step": Field(np.int64, ()), **named}
 

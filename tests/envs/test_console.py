@@ -14,7 +14,7 @@ from fastpong.envs import ale
 from fastpong.envs.ale import ACTIONS, Ale
 from fastpong.envs.base import LocalEnvs
 from fastpong.envs.console import Console
-from fastpong.envs.engine import EXTRAS, Engine, array_layout
+from fastpong.envs.engine import EXTRAS, Engine
 from fastpong.envs.memory import zeros
 from fastpong.policy import make_policy
 from fastpong.pong import STAY
@@ -28,7 +28,7 @@ class Sides:
     """Both engines, and the arrays of each."""
 
     def __init__(self, envs: int, frame_skip: int = FRAME_SKIP):
-        self.arrays = [zeros(array_layout(envs, name, EXTRAS)) for name in (Ale.name, Console.name)]
+        self.arrays = [zeros(envs, name, EXTRAS) for name in (Ale.name, Console.name)]
         self.engines: list[Engine] = [Ale(self.arrays[0], frame_skip), Console(self.arrays[1], frame_skip)]
         self.envs = range(envs)
         for engine in self.engines:

@@ -1,7 +1,6 @@
 import numpy as np
 
 from fastpong.envs.emulators import RESET, RESTORE, Emulators, message_length, step_head
-from fastpong.envs.engine import array_layout
 from fastpong.envs.memory import zeros
 from fastpong.noise import sticky_repeats
 
@@ -9,7 +8,7 @@ from fastpong.noise import sticky_repeats
 def test_a_message_is_taken_again_by_whoever_has_the_rows(engine: str) -> None:
     """Out of order, by others, with any seed: rows and message are all that there is."""
     envs, groups = range(7, 10), [range(2), range(2, 3)]
-    arrays = zeros(array_layout(3, engine))
+    arrays = zeros(3, engine)
     emulators = Emulators(envs, groups, engine=engine)
     emulators.bind(arrays)
     emulators.take(RESET)
@@ -36,7 +35,7 @@ def test_noise_is_that_of_env_step_and_seed() -> None:
 
 
 def test_its_spaces_are_those_of_an_env(engine: str) -> None:
-    arrays = zeros(array_layout(1, engine))
+    arrays = zeros(1, engine)
     emulators = Emulators(range(1), [range(1)], num_actions=3, engine=engine)
     emulators.bind(arrays)
     emulators.take(RESET)

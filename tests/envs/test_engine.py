@@ -11,7 +11,7 @@ from ale_py import Action
 from fastpong.envs.ale import ACTIONS
 from fastpong.envs.base import LocalEnvs
 from fastpong.envs.emulators import make_engine
-from fastpong.envs.engine import DEFAULT_ENGINE, ENGINES, EXTRAS, STATE_BYTES, Engine, array_layout
+from fastpong.envs.engine import DEFAULT_ENGINE, ENGINES, EXTRAS, STATE_BYTES, Engine
 from fastpong.envs.memory import zeros
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.errors import UsageError
@@ -128,7 +128,7 @@ def test_a_row_is_all_of_a_state(engine: str, before: int) -> None:
 
 def engine_on(engine: str, envs: int) -> tuple[Engine, dict[str, Any]]:
     """Return an engine whose envs are in the first state of a game, and its arrays."""
-    arrays = zeros(array_layout(envs, engine, EXTRAS))
+    arrays = zeros(envs, engine, EXTRAS)
     made = make_engine(engine, arrays, 4)
     made.reset(range(envs))
     return made, arrays

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
+import numpy as np
 import psutil
 import pytest
 
@@ -15,6 +16,7 @@ import fastpong
 import fastpong.gym  # noqa: F401
 from fastpong.envs.memory import SharedArrays
 from fastpong.envs.vector_env import VectorEnv
+from fastpong.parallel.sharding import Field
 from tests.support.envs import play_at_random
 
 GAMES = 64
@@ -66,7 +68,7 @@ def trained(tmp_path: Path) -> None:
 
 
 def shared(tmp_path: Path) -> None:
-    SharedArrays({"bytes": ((4,), "uint8")})
+    SharedArrays(4, {"bytes": Field(np.uint8, ("envs",))})
 
 
 @pytest.mark.parametrize("use", [closed, dropped, replaced, evaluated, trained, shared])
