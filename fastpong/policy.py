@@ -10,10 +10,10 @@ from fastpong.arrays import F32, I64, U8, Arrays
 from fastpong.config import Config
 from fastpong.kernels import acting, conv, mlp
 from fastpong.kernels.compile import jit
-from fastpong.kernels.compile.tiles import CHANNELS
 from fastpong.kernels.patches import CELL, POSITIONS
 from fastpong.kernels.preprocess import PIXELS
 from fastpong.kernels.structs import ExploringStarts, Inputs, Mlp, Network, Noise
+from fastpong.kernels.tiles import CHANNELS
 from fastpong.noise import ACTION, START, WEIGHTS, stream_key
 from fastpong.rollout.buffer import CHANGES, STRIPS, Rollout
 

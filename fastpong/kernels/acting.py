@@ -3,14 +3,14 @@
 import numpy as np
 
 from fastpong.arrays import F32, I64, U8
-from fastpong.kernels.compile.gathers import LENGTH_BITS, add_strip
 from fastpong.kernels.compile.jit import fused, kernel, new_matrix
-from fastpong.kernels.compile.tiles import CHANNELS
 from fastpong.kernels.conv import add_side_inputs, conv_hidden_forward, prefix_sums
+from fastpong.kernels.gathers import LENGTH_BITS, add_strip
 from fastpong.kernels.losses import outputs
 from fastpong.kernels.noise import choose, uniform
 from fastpong.kernels.patches import CELL, GRID, POSITIONS, cell_of, patch_strip
 from fastpong.kernels.structs import Bucket, ExploringStarts, Inputs, Network, Noise, Patches, Workspace
+from fastpong.kernels.tiles import CHANNELS
 
 _STRIPS = CELL[1] * (CELL[0] + 1) << LENGTH_BITS
 """By how much strips in one of the four cells of a patch differ from those of the next, for each image."""

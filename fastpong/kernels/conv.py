@@ -19,21 +19,13 @@ from typing import Any
 import numpy as np
 
 from fastpong.arrays import F32, I32, I64
-from fastpong.kernels.compile.gathers import add_to_rows, conv_backward, conv_forward, sum_rows
 from fastpong.kernels.compile.jit import fused, kernel, new_matrix
 from fastpong.kernels.compile.simd import COLUMNS
-from fastpong.kernels.compile.tiles import (
-    CHANNELS,
-    PATCH_BLOCK,
-    add_dots,
-    add_four_outer,
-    add_outer,
-    four_products,
-    products,
-)
+from fastpong.kernels.gathers import add_to_rows, conv_backward, conv_forward, sum_rows
 from fastpong.kernels.optimiser import adam
 from fastpong.kernels.patches import CELL, POSITIONS
 from fastpong.kernels.structs import Adam, Bucket, Inputs, Network, Patches, Rates, Workspace
+from fastpong.kernels.tiles import CHANNELS, PATCH_BLOCK, add_dots, add_four_outer, add_outer, four_products, products
 
 SIDE_INPUTS = POSITIONS * CHANNELS
 """The first of the 16 rows of `w1` that belong to the side inputs."""

@@ -9,8 +9,8 @@ import math
 import numpy as np
 
 from fastpong.arrays import F32, F64, I64
-from fastpong.kernels.compile.gathers import dot
 from fastpong.kernels.compile.jit import fused, kernel
+from fastpong.kernels.gathers import dot
 from fastpong.kernels.structs import Loss, Transitions
 
 

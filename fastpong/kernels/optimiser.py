@@ -4,8 +4,8 @@ import numpy as np
 
 from fastpong.arrays import F32
 from fastpong.kernels.compile.jit import fused, kernel
-from fastpong.kernels.compile.tiles import CHANNELS
 from fastpong.kernels.structs import Adam, Network, Rates
+from fastpong.kernels.tiles import CHANNELS
 
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-5
 """Adam's constants; ε as in the PPO of OpenAI's Baselines."""

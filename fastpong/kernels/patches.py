@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastpong.arrays import I32, I64, U64
-from fastpong.kernels.compile.gathers import LENGTH_BITS
 from fastpong.kernels.compile.jit import kernel
+from fastpong.kernels.gathers import LENGTH_BITS
 from fastpong.kernels.preprocess import STRIP_ROWS
 from fastpong.kernels.structs import Inputs, Patches
 from fastpong.pong import COURT

@@ -13,7 +13,6 @@ import numpy as np
 from fastpong.arrays import F32, I64
 from fastpong.kernels.compile.barrier import BOTH, arrive
 from fastpong.kernels.compile.jit import kernel, new_matrix
-from fastpong.kernels.compile.tiles import CHANNELS
 from fastpong.kernels.conv import (
     SIDE_INPUTS,
     add_side_inputs,
@@ -27,6 +26,7 @@ from fastpong.kernels.losses import loss_gradient, outputs
 from fastpong.kernels.optimiser import adam, rates_of
 from fastpong.kernels.patches import bucket_by_minibatch
 from fastpong.kernels.structs import Adam, Bucket, Buckets, Epoch, Inputs, Loss, Network, Patches, Rates, Workspace
+from fastpong.kernels.tiles import CHANNELS
 
 _ARRIVALS = 4  # of either thread in a minibatch
 

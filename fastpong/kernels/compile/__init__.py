@@ -1,1 +1,1 @@
-"""How kernels are compiled and cached, and LLVM vector code. Knows nothing of Pong."""
+"""How kernels are compiled and cached, and what LLVM vector code is made of. Knows nothing of Pong."""

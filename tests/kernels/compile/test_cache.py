@@ -99,7 +99,7 @@ def test_the_cache_is_the_users_and_leaves_nothing_beside_the_source(tmp_path: P
     assert not list(package.rglob("*.nb?"))
     folders = {first}
     # The hash of noise.py is compiled into the kernels, and those of one file into those of another.
-    for changed in ("noise.py", "kernels/structs.py", "kernels/compile/tiles.py"):
+    for changed in ("noise.py", "kernels/structs.py", "kernels/tiles.py"):
         with (package / changed).open("a") as file:
             file.write("# changed\n")
         folders.add(folder())

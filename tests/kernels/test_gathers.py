@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastpong.kernels.compile import gathers
+from fastpong.kernels import gathers
 from fastpong.kernels.compile.simd import COLUMNS
 from tests.support.kernels import call
 

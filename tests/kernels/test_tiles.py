@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastpong.kernels.compile import tiles
+from fastpong.kernels import tiles
 from fastpong.kernels.compile.simd import COLUMNS, VECTORS_PER_TILE
 from tests.support.kernels import call
 
