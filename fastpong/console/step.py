@@ -107,14 +107,9 @@ def step_in_fast_core(
     first: int,  # env of the first of the inputs
     begin: int,  # index of the input with which to begin
 ) -> int:
-    """Step envs.
+    """Step envs; raises `IndexError` for an action that is none.
 
     Returns how many inputs there are, or the index of one that the plain core has to step; its env is as it was.
-
-    Raises
-    ------
-    IndexError
-        An action is none.
     """
     has_final, has_earlier = len(extras.final_screens) > 0, len(extras.earlier_screens) > 0
     last = rules.frame_skip - 1
