@@ -108,7 +108,7 @@ def train(
     changes = {**settings, **{name: value for name, value in flags.items() if value is not None}}
     path = None if run is None else _path("run", run)
     display = Display(progress, callback)
-    request = Request(changes, path, resume, workers, engine, limits=Limits(steps, minutes), command="Python")
+    request = Request(changes, path, resume, workers, engine, limits=Limits(steps, minutes), command=["Python"])
     result = session.train(request, display)
     for text in session.what_next(result, engine):
         display.note(text)

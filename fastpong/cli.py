@@ -15,6 +15,7 @@ from fastpong import __version__, config
 from fastpong import options as opt
 from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.errors import FastpongError, UsageError, tell
+from fastpong.limits import Limits
 from fastpong.parallel.machine import launched
 
 F = TypeVar("F", bound=Callable[..., None])
@@ -91,37 +92,34 @@ def train(
 ) -> None:
     """Train an agent in a run folder.
 
-    The folder gets settings, metrics and checkpoints. Under mpiexec all ranks train together; on a Ray cluster its
-    actors play and this process learns.
+    It gets settings, metrics and checkpoints. Under mpiexec all ranks train together; with --ray actors play.
     """
     from fastpong.commands.settings import changes_of, print_config
+    from fastpong.parallel.ray import placing_of
 
     flags = {
         "preset": preset, "num_envs": envs, "seed": seed, "repeat_action_probability": sticky,
         "batch_games": batch_games, "window_seconds": window_seconds, "target_score": target,
     }  # fmt: skip
     changes = changes_of(flags, set_ or [], config_file, resume)
+    placing = placing_of(ray, ray_address, actors, actor_cpus, placement, ray_ship)
     if seeds is not None and (seed is not None or show_config):
         raise UsageError(f"choose one of --seeds and {'--print-config' if show_config else '--seed'}")
     if show_config:
         print_config(changes)
         return
-    if seeds is None and not ray and ray_address is None:
+    if seeds is None and not placing:
         from fastpong.envs.judge import load_early
 
         load_early(engine)  # on another core, during the slow imports
     from fastpong.commands import seeds as many
     from fastpong.commands import train as one
-    from fastpong.limits import Limits
     from fastpong.training.session import Request
 
-    placing = one.placing_of(ray, ray_address, actors, actor_cpus, placement, ray_ship)
-    limits, words = Limits(steps, minutes, STARTED), sys.argv[1:]
-    debug = "--debug" in words
-    request = Request(changes, run, resume, workers, engine, mpi, placing, limits, " ".join(words), debug)
-    if seeds is None:
-        raise typer.Exit(one.run(request, progress, log, as_json))
-    raise typer.Exit(many.run(seeds, request, progress, log, as_json, words))
+    limits = Limits(steps, minutes, STARTED)
+    request = Request(changes, run, resume, workers, engine, mpi, placing, limits, sys.argv[1:])
+    display = progress, log, as_json
+    raise typer.Exit(one.run(request, *display) if seeds is None else many.run(seeds, request, *display))
 
 
 @_command("play", "fastpong play --terminal", "fastpong play runs/fast-1 --out game.html")

@@ -85,13 +85,11 @@ class _Run:
         return f"seed {self.seed}  {time:>6}  {steps:>10} steps  score {score:>6}  points won {rate:>6}  {state}"
 
 
-def run(
-    seeds: str, request: Request, progress: str | None, log: str | None, as_json: bool, arguments: Sequence[str]
-) -> int:  # fmt: skip
+def run(seeds: str, request: Request, progress: str | None, log: str | None, as_json: bool) -> int:
     """Train a run for each seed, print a table of them, and return the exit code: 1 if any failed, 130 if interrupted.
 
-    `arguments` are those of the command; each run gets them too, with its seed and folder. If `request` says to resume,
-    those that have begun go on, and the others begin.
+    Each run gets the words of the command too, with its seed and folder. If `request` says to resume, those that have
+    begun go on, and the others begin.
     """
     if launched()[1] > 1:
         raise UsageError("--seeds trains one run after the other: start it without mpiexec")
@@ -108,7 +106,7 @@ def run(
     with Interrupts() as interrupts:
         for one in runs:
             if not interrupts.seen:
-                _train(one, request, arguments, interrupts, note, draw)
+                _train(one, request, interrupts, note, draw)
     failed = any(one.state.startswith("failed") for one in runs)
     if as_json:
         tell(json.dumps({"runs": [one.facts() for one in runs]}), result=True)
@@ -120,11 +118,10 @@ def run(
 
 
 def _train(
-    one: _Run, request: Request, arguments: Sequence[str], interrupts: Interrupts, note: Callable[[str], None],
-    draw: Callable[[str], None] | None,
-) -> None:  # fmt: skip
+    one: _Run, request: Request, interrupts: Interrupts, note: Callable[[str], None], draw: Callable[[str], None] | None
+) -> None:
     """Train a run in a subprocess, which hears of an interruption and saves; tell how far it is, and how it ended."""
-    command = [sys.executable, "-P", "-c", _PROGRAM, *_of_one(arguments)]  # -P: no files of the current directory
+    command = [sys.executable, "-P", "-c", _PROGRAM, *_of_one(request.command)]  # -P: no files of the current directory
     command += ["--seed", str(one.seed), "--run", str(one.folder.path), "--progress", "none", "--json", "--no-mpi"]
     if one.folder.exists():
         command.append("--resume")

@@ -3,22 +3,9 @@
 import json
 
 from fastpong.commands.evaluate import count, interval
-from fastpong.errors import UsageError, tell
-from fastpong.parallel.ray import Placing
+from fastpong.errors import tell
 from fastpong.show.display import Display
 from fastpong.training.session import Request, train, what_next
-
-
-def placing_of(
-    ray: bool, address: str | None, actors: int | None, cpus: float, placement: str, ship: bool
-) -> Placing | None:
-    """Return what is asked of Ray, if anything is; raises `UsageError` for options that nothing uses."""
-    placing = Placing(address, actors, cpus, placement, ship)
-    if ray or address is not None:
-        return placing
-    if placing != Placing():
-        raise UsageError("--actors and the other options of Ray need --ray or --ray-address")
-    return None
 
 
 def run(request: Request, progress: str | None, log: str | None, as_json: bool) -> int:

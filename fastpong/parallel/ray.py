@@ -44,6 +44,18 @@ class Placing:
     ship: bool = False
 
 
+def placing_of(
+    ray: bool, address: str | None, actors: int | None, cpus: float, placement: str, ship: bool
+) -> Placing | None:
+    """Return what is asked of Ray, if anything is; raises `UsageError` for options that nothing uses."""
+    placing = Placing(address, actors, cpus, placement, ship)
+    if ray or address is not None:
+        return placing
+    if placing != Placing():
+        raise UsageError("--actors and the other options of Ray need --ray or --ray-address")
+    return None
+
+
 class Cluster:
     """Actors on a Ray cluster, at most `most`, each an instance of the class `body`; to be used with ``with``.
 

@@ -4,7 +4,7 @@ import contextlib
 import shlex
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar, cast
@@ -36,8 +36,8 @@ class Request:
     """What a session is asked for: `changes` to the settings of a new run, or of the one that goes on.
 
     `folder` is that of the run, None: a new one in ``runs/``, or the one that was begun last. `placing` asks for Ray
-    actors, `mpi` looks for ranks. `command` is written into ``config.toml``. With `debug` a rank that ends the others
-    shows its traceback. Raises `UsageError`.
+    actors, `mpi` looks for ranks. The words of `command` are written into ``config.toml``; with ``--debug`` among them
+    a rank that ends the others shows its traceback. Raises `UsageError`.
     """
 
     changes: Mapping[str, object]
@@ -48,8 +48,7 @@ class Request:
     mpi: bool = True
     placing: Placing | None = None
     limits: Limits = field(default_factory=Limits)
-    command: str = ""
-    debug: bool = False
+    command: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         check_engine(self.engine)
@@ -69,7 +68,7 @@ def train(request: Request, display: Display) -> Result:
     if placing and (comm.size > 1 or request.workers):
         instead = "--workers" if request.workers else "mpiexec"
         raise UsageError(f"with --ray the actors step the envs: leave out {instead}")
-    with _ends_together(comm, request.debug), contextlib.ExitStack() as owner:  # until best.npz is written
+    with _ends_together(comm, request), contextlib.ExitStack() as owner:  # until best.npz is written
         with Cluster(RayActor, placing, config.num_envs) if placing else contextlib.nullcontext() as cluster:
             folder = _on_root(comm, lambda: resumed or create_run(request.folder, config, _about(request)))
             _on_root(comm, lambda: owner.enter_context(folder.lock(tell)))
@@ -98,7 +97,7 @@ def train(request: Request, display: Display) -> Result:
 
 
 @contextlib.contextmanager
-def _ends_together(comm: Communicator, debug: bool) -> Iterator[None]:
+def _ends_together(comm: Communicator, request: Request) -> Iterator[None]:
     """End all ranks if this one fails: they wait for it."""
     try:
         yield
@@ -106,7 +105,7 @@ def _ends_together(comm: Communicator, debug: bool) -> Iterator[None]:
         if comm.size > 1:
             if isinstance(error, UsageError | RanksError | DivergedError | LostError) and comm.rank:
                 time.sleep(5.0)  # every rank has the same error: rank 0 tells it
-            if debug:
+            if "--debug" in request.command:
                 traceback.print_exc()
             comm.abort(explain(error, f"rank {comm.rank}: "))
         raise
@@ -126,7 +125,7 @@ def _prepare(request: Request, comm: Communicator) -> tuple[Config, RunFolder | 
 
 
 def _about(request: Request) -> dict[str, str | int]:
-    return {"command": request.command, "engine": request.engine, **versions()}
+    return {"command": " ".join(request.command), "engine": request.engine, **versions()}
 
 
 def _how_it_ended(result: Result) -> str:

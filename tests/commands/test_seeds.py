@@ -50,8 +50,8 @@ def test_a_run_fails_one_is_interrupted_and_the_command_goes_on_where_it_stopped
 
     def train(*more: str, resume: bool = False, steps: int, as_json: bool = False) -> int:
         arguments = ["train", *SMALL, *settings(log_interval=400), "--steps", str(steps), *more]
-        request = Request({"preset": "karpathy"}, Path("r"), resume, limits=Limits(steps))
-        return train_seeds(more[-1].partition("=")[2], request, None, None, as_json, arguments)
+        request = Request({"preset": "karpathy"}, Path("r"), resume, limits=Limits(steps), command=arguments)
+        return train_seeds(more[-1].partition("=")[2], request, None, None, as_json)
 
     def interrupt() -> None:
         wait_for(lambda: second.metrics.exists() and second.metrics.stat().st_size)
@@ -87,7 +87,8 @@ def test_minutes_are_those_of_all_sessions(tmp_path: Path, capsys: pytest.Captur
     run = RunFolder(tmp_path / "r-seed5")
     run.create(CONFIG, {})
     run.log(line(60_000, wall_s=60.0))
-    request = Request({}, tmp_path / "r", resume=True, limits=Limits(minutes=1.0))
-    assert train_seeds("5", request, "none", None, False, ["train", "--seeds", "5", "--resume"]) == 0
+    command = ["train", "--seeds", "5", "--resume"]
+    request = Request({}, tmp_path / "r", resume=True, limits=Limits(minutes=1.0), command=command)
+    assert train_seeds("5", request, "none", None, False) == 0
     out, err = capsys.readouterr()
     assert out.splitlines()[1].split() == ["5", "60", "60,000", "-20.00", "10.0", "%", "minutes"] and not err
