@@ -106,7 +106,10 @@ class RaySampler:
             self._begin(index)
 
     def ahead(self) -> int:
-        """See `Sampler`. To ask takes time, and steps beyond the end of a batch are in vain: the root balances both."""
+        """See `Sampler`. To ask takes time, and steps beyond the end of a batch are in vain: the root balances both.
+
+        To ask for one step at a time took five to eight times as long.
+        """
         return math.isqrt(1 + self.steps_taken - self._states_at)
 
     def play(self, count: int, stop: Callable[[], bool] | None = None) -> None:
