@@ -26,8 +26,10 @@ settings.load_profile("fastpong")
 COMPILE = (
     "from fastpong.config import make_config; from fastpong.training.warm_up import load_acting, load_learning\n"
     "for preset in ('fast', 'karpathy'):\n load_acting(make_config(preset)); load_learning(make_config(preset))",
-    "from fastpong.envs.judge import fault_of_console; fault_of_console()",
+    "from fastpong.envs.judge import fault_of_console; fault_of_console()\n"
+    "from tests.console.compiled import compile_all; compile_all()",
 )
+ROOT = Path(__file__).parent.parent
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -36,7 +38,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         return
     if is_cached(epoch_half) and is_cached(step_in_fast_core):
         return
-    for one in [subprocess.Popen([sys.executable, "-c", code]) for code in COMPILE]:
+    for one in [subprocess.Popen([sys.executable, "-c", code], cwd=ROOT) for code in COMPILE]:
         one.wait()
 
 

@@ -1,8 +1,5 @@
 """Steps of many consoles: the fast core against the plain one, all of the state, in play and far from it."""
 
-import os
-import subprocess
-import sys
 from typing import Any, cast
 
 import numpy as np
@@ -12,7 +9,6 @@ from fastpong.arrays import U8
 from fastpong.console.games import Games, first_state
 from fastpong.console.state import FIELDS, RAM_BYTES, STATE_BYTES, records
 from fastpong.console.step import Inputs, step_in_fast_core, step_in_plain_core
-from fastpong.kernels.compile.cache import cache_folder
 from fastpong.pong import MAX_FRAMES, SCREEN, STAY
 
 ACTIONS, NOOP = 6, 2
@@ -198,37 +194,3 @@ def test_a_row_is_all_of_the_state() -> None:
         elif step == 200:
             second.rows[0] = first.rows[1]
             second.games.restore()
-
-
-STRANGERS = int(os.environ.get("STRANGERS", 200_000))
-
-
-def strangers() -> None:
-    """Step rows of any bytes on the fast core; a third are rows of a game in which some bytes were changed."""
-    rng, count = np.random.default_rng(2), 1000
-    arrays = Arrays(count)
-    game = arrays.rows[0].copy()
-    others, repeats, taken = np.full(count, NOOP, np.uint8), np.zeros(count, np.uint8), 0
-    for _ in range(STRANGERS // count):
-        arrays.rows[:] = rng.integers(0, 256, arrays.rows.shape, np.uint8)
-        third = count // 3
-        kept = rng.random((third, STATE_BYTES)) > rng.choice([0.005, 0.02, 0.2], (third, 1))
-        arrays.rows[:third] = np.where(kept, game, arrays.rows[:third])
-        states = records(arrays.rows)
-        states["PC"][third : 2 * third] = 0xF0CE
-        inputs = Inputs(rng.integers(0, ACTIONS, count).astype(np.uint8), others, repeats, 0, 0)
-        begin = 0
-        while begin < count:
-            reached = arrays.step_in_fast_core(inputs, begin)
-            taken += reached - begin
-            begin = reached + 1
-    print(taken)
-
-
-def test_rows_of_strangers() -> None:
-    """Whoever made them, no row makes the fast core read or write outside of an array, or run forever."""
-    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": f"{cache_folder('console')}-checked"}
-    code = "from tests.console.test_games import strangers; strangers()"
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert int(done.stdout) > STRANGERS // 20

@@ -24,6 +24,13 @@ from fastpong.training.evaluate import evaluation_config
 FRAME_SKIP = 4
 
 
+def check_equal(ours: dict[str, Any], reference: dict[str, Any]) -> None:
+    """What two engines show has to be equal. NumPy takes as long to say so as ALE to play: it is asked for a reason."""
+    for name in ("rewards", "ended", "screens", *EXTRAS):
+        if ours[name].tobytes() != reference[name].tobytes():
+            np.testing.assert_array_equal(ours[name], reference[name], err_msg=name)
+
+
 class Sides:
     """Both engines, and the arrays of each."""
 
@@ -39,16 +46,15 @@ class Sides:
         for engine in self.engines:
             engine.step(self.envs, actions.astype(np.uint8), repeats.astype(np.uint8))
         reference, ours = self.arrays
-        for name in ("rewards", "ended", "screens", *EXTRAS):
-            np.testing.assert_array_equal(ours[name], reference[name], err_msg=name)
+        check_equal(ours, reference)
         for env in self.envs:
             np.testing.assert_array_equal(self.engines[1].ram(env), self.engines[0].ram(env))
         return ours
 
 
 def test_random_and_held_actions() -> None:
-    """50,000 frames, sticky or not, from reset to the end of games and into the next ones."""
-    envs, steps, rng = 4, 50_000 // 4 // FRAME_SKIP, np.random.default_rng(11)
+    """25,000 frames, sticky or not, from reset to the end of games and into the next ones."""
+    envs, steps, rng = 4, 25_000 // 4 // FRAME_SKIP, np.random.default_rng(11)
     sides, held, ends = Sides(envs), np.zeros(envs, np.int64), 0
     for step in range(steps):
         fresh = rng.random(envs) < np.where(np.arange(envs) < 2, 1.0, 0.1)  # the first two change at every step
@@ -58,7 +64,7 @@ def test_random_and_held_actions() -> None:
         ends += shown["ended"].sum()
         if step == steps // 2:
             sides.engines[1].restore()
-    assert ends >= 8
+    assert ends >= 4
 
 
 class Both(LocalEnvs):
@@ -83,14 +89,13 @@ class Both(LocalEnvs):
             return
         super().recv(group)
         self._reference.recv(group)
-        for name in ("rewards", "ended", "screens", *EXTRAS):
-            np.testing.assert_array_equal(self.arrays[name], self._reference.arrays[name], err_msg=name)
+        check_equal(self.arrays, self._reference.arrays)
         self.won += int((self.rewards > 0).sum())
 
 
 @pytest.mark.parametrize(("greedy", "sticky"), [(True, 0.25), (False, 0.25), (False, 0.0)])
 def test_learned_actions(greedy: bool, sticky: float) -> None:
-    """50,000 frames in all: the shipped agent wins points, and whole games."""
+    """30,000 frames in all, in which the shipped agent wins points: `bench.exactness` plays whole games, and on."""
     agent, envs = fastpong.load(sticky=sticky), 3
     config = evaluation_config(agent.config, envs, 5)
     policy = make_policy(config)
@@ -98,7 +103,7 @@ def test_learned_actions(greedy: bool, sticky: float) -> None:
     envs_of_both = Both(config)
     actor = Actor(config, envs_of_both, policy)
     actor.start()
-    for _ in range(50_000 // 3 // envs // FRAME_SKIP):
+    for _ in range(30_000 // 3 // envs // FRAME_SKIP):
         actor.step(greedy)
         actor.rollout.release(actor.rollout.rows - 1)
     assert envs_of_both.won > 10
@@ -107,7 +112,7 @@ def test_learned_actions(greedy: bool, sticky: float) -> None:
 @pytest.mark.parametrize("frame_skip", [1, 2, 3, 5])
 def test_other_frame_skips(frame_skip: int) -> None:
     rng, sides = np.random.default_rng(frame_skip), Sides(2, frame_skip)
-    for _ in range(1600 // frame_skip):
+    for _ in range(800 // frame_skip):
         sides.step(rng.integers(0, len(ACTIONS), 2), rng.integers(0, frame_skip + 1, 2))
 
 
