@@ -1,4 +1,4 @@
-"""Rows of states: their layout, and the ranges of what is in them. That a stranger's does no harm: test_strangers.py."""
+"""Rows of states: their layout, and the ranges of what is in them; test_strangers.py has rows that might do harm."""
 
 import numpy as np
 
