@@ -106,7 +106,7 @@ def test_learned_actions(greedy: bool, sticky: float) -> None:
     for _ in range(30_000 // 3 // envs // FRAME_SKIP):
         actor.step(greedy)
         actor.rollout.release(actor.rollout.rows - 1)
-    assert envs_of_both.won > 10
+    assert envs_of_both.won >= 8
 
 
 @pytest.mark.parametrize("frame_skip", [1, 2, 3, 5])
