@@ -8,6 +8,8 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # more of them wait for each other, and burn a core meanwhile
+
 import numpy as np
 import numpy.typing as npt
 import pytest

@@ -99,12 +99,12 @@ def test_up_moves_the_paddle_up(engine: str) -> None:
 
 def test_an_env_does_not_notice_its_company(engine: str) -> None:
     """Alone, or among others, in one process or several: the same games."""
-    actions = random_actions(1100, 5)
-    with VectorEnv(5, 2, seed=2, engine=engine) as envs:
+    actions = random_actions(1100, 3)
+    with VectorEnv(3, 2, seed=2, engine=engine) as envs:
         envs.reset()
         together = play(envs, actions)
     assert any(any(one.ended) for one in together)
-    for env in (1, 4):
+    for env in (1, 2):
         assert play(started(engine, range(env, env + 1), seed=2), actions[:, [env]]) == only(together, [env])
     assert any(one.screens[0] != one.screens[1] for one in together)
 
@@ -112,7 +112,7 @@ def test_an_env_does_not_notice_its_company(engine: str) -> None:
 @pytest.mark.parametrize("before", [0, 2, 700])
 def test_a_row_is_all_of_a_state(engine: str, before: int) -> None:
     """Copied into other company, at a reset and over the end of games: it goes on bit for bit."""
-    actions, rules = random_actions(before + 700, 3), dict(seed=4, engine=engine)
+    actions, rules = random_actions(before + (700 if before == 700 else 100), 3), dict(seed=4, engine=engine)
     local = LocalEnvs(range(3), **rules)  # type: ignore[arg-type]
     local.reset()
     play(local, actions[:before])

@@ -44,6 +44,10 @@ def engine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+ON_CONSOLE = pytest.mark.parametrize("engine", ["console"], indirect=True)
+"""ALE needs 0.1 s of a core for each emulator: what does not depend on the engine is tested without it."""
+
+
 @pytest.fixture(scope="module")
 def undisturbed(engine: str) -> list[Seen]:
     return play(engine)[0]
@@ -54,7 +58,9 @@ def strike(envs: VectorEnv, worker: int, number: signal.Signals) -> None:
 
 
 @fault("an env subprocess dies", times=100)
-@pytest.mark.parametrize("at", [0, 6, 39])
+@pytest.mark.parametrize(
+    ("engine", "at"), [("console", 0), ("console", 6), ("console", 39), ("ale", 6)], indirect=["engine"]
+)
 def test_a_killed_subprocess_is_replaced(engine: str, undisturbed: list[Seen], at: int) -> None:
     def fault(envs: VectorEnv, step: int) -> None:
         if step == at:
@@ -66,7 +72,7 @@ def test_a_killed_subprocess_is_replaced(engine: str, undisturbed: list[Seen], a
 
 
 @fault("an env subprocess dies", times=100)
-@pytest.mark.parametrize("answered", [0, 1])
+@pytest.mark.parametrize(("engine", "answered"), [("console", 0), ("console", 1), ("ale", 1)], indirect=["engine"])
 def test_steps_in_flight_are_taken_again_from_their_rows(engine: str, undisturbed: list[Seen], answered: int) -> None:
     """Those of both groups, or one of two; what the lost subprocess leaves of their rows is anything."""
     with VectorEnv(5, 2, seed=6, engine=engine) as envs:
@@ -130,6 +136,7 @@ def test_one_that_works_for_too_long_hangs(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @fault("SIGTERM while an env subprocess hangs", times=10)
+@ON_CONSOLE
 def test_a_run_that_is_to_end_waits_for_none_that_hangs(
     engine: str, undisturbed: list[Seen], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +194,7 @@ def test_to_be_suspended_is_no_hang() -> None:
 
 
 @fault("an env subprocess dies", times=100)
+@ON_CONSOLE
 def test_both_may_die_one_after_the_other(engine: str, undisturbed: list[Seen]) -> None:
     def fault(envs: VectorEnv, step: int) -> None:
         if step in (5, 30):

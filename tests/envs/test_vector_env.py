@@ -13,7 +13,10 @@ from fastpong.system import allowed_cores
 from tests.support.envs import play_at_random
 
 
-@pytest.mark.parametrize(("env_count", "workers", "groups"), [(5, 2, 2), (5, 3, 2), (5, 5, 2), (7, 1, 3), (1, 1, 2)])
+@pytest.mark.parametrize(
+    ("env_count", "workers", "groups", "engine"),
+    [*((*one, "console") for one in [(5, 2, 2), (5, 3, 2), (5, 5, 2), (7, 1, 3), (1, 1, 2)]), (5, 3, 2, "ale")],
+)
 def test_any_distribution_plays_the_same_games(env_count: int, workers: int, groups: int, engine: str) -> None:
     with VectorEnv(env_count, workers, seed=6, groups=groups, engine=engine) as envs:
         assert sorted(np.concatenate(envs.groups).tolist()) == list(range(env_count))

@@ -14,7 +14,7 @@ from fastpong.runs.folder import RunFolder
 from fastpong.show.progress import PlainProgress
 from fastpong.training.loop import train
 
-STEPS = 8_000
+STEPS = {"fast": 6_000, "karpathy": 6_000, "ray": 6_000, "ppg": 2_000}
 CHANGES: dict[str, dict[str, Any]] = {
     "fast": {"batch_size": 2048, "minibatch_size": 512, "late_by_step": 4_000},
     "karpathy": {"batch_games": 2},
@@ -31,7 +31,7 @@ def test_all_arrays_of_the_checkpoint_are_equal(preset: str, tmp_path: Path) -> 
     for engine in ("console", "ale"):
         folder = RunFolder(tmp_path / engine)
         folder.create(config, {})
-        train(config, folder, PlainProgress(""), workers=2, limits=Limits(steps=STEPS), engine=engine)
+        train(config, folder, PlainProgress(""), workers=2, limits=Limits(steps=STEPS[preset]), engine=engine)
         arrays, about = load(folder.checkpoints()[0])
         assert about["engine"] == engine
         states.append(arrays)
