@@ -17,7 +17,7 @@ from unittest.mock import patch
 import fastpong
 from bench.common import parser
 from fastpong.envs.engine import DEFAULT_ENGINE, ENGINES
-from fastpong.envs.handle import WorkerHandle
+from fastpong.envs.worker_handle import WorkerHandle
 from fastpong.training.loop import _Log
 
 ENVS = 64

@@ -21,7 +21,7 @@ from typing import Any
 from bench.common import output_of, parser
 from fastpong import files
 from fastpong.config_sources import read_toml
-from fastpong.program import main as fastpong
+from fastpong.main import main as fastpong
 from fastpong.runs.checkpoint import load
 from fastpong.runs.facts import read_metrics
 

@@ -25,7 +25,7 @@ from fastpong.arrays import F32, I64
 from fastpong.config import Config, make_config
 from fastpong.envs.process import THREAD_VARIABLES
 from fastpong.envs.vector_env import VectorEnv
-from fastpong.kernels import optimiser, update
+from fastpong.kernels import epochs, optimiser
 from fastpong.kernels.compile.barrier import BOTH
 from fastpong.kernels.compile.jit import zeros
 from fastpong.kernels.conv import SIDE_INPUTS, conv_hidden_backward, prefix_gradient
@@ -165,7 +165,7 @@ class Stages:
     def begin(self, epoch: Epoch) -> None:
         """Go over this epoch from now on."""
         self.epoch, self.minibatches = epoch, len(epoch.scales)
-        self.work = [update.new_workspace(epoch.patches[half], self.network) for half in (0, 1)]
+        self.work = [epochs.new_workspace(epoch.patches[half], self.network) for half in (0, 1)]
 
     def bucket(self) -> None:
         """Bucket by minibatch."""
@@ -178,20 +178,20 @@ class Stages:
         """Compute channels, and what positions contribute to hidden units."""
         for b in range(self.minibatches):
             for half in (0, 1):
-                update.forward_half(half, b, self.work[half], self.epoch, self.network)
+                epochs.forward_half(half, b, self.work[half], self.epoch, self.network)
 
     def outputs(self) -> None:
         """Compute outputs and the gradient of hidden units."""
         for b in range(self.minibatches):
             for half in (0, 1):
-                update.learn_outputs(half, b, self.epoch, self.network, self.gradients[half])
+                epochs.learn_outputs(half, b, self.epoch, self.network, self.gradients[half])
 
     def backward(self) -> None:
         """Carry the gradient back to positions and channels."""
         e, backward = self.epoch, conv_hidden_backward
         for b in range(self.minibatches):
             for half in (0, 1):
-                bucket, gradients = update.bucket_of(e.buckets, half, b), (self.gradients[0], self.gradients[half])
+                bucket, gradients = epochs.bucket_of(e.buckets, half, b), (self.gradients[0], self.gradients[half])
                 backward(
                     e.patches[half], bucket, self.network, e.grad_hidden, self.work[half], 2 * b + 2, gradients,
                     (self.adam, self.rates),
@@ -201,7 +201,7 @@ class Stages:
     def gradient(self) -> None:
         """Do all of that."""
         progress = np.zeros((2, 8), np.int64)
-        update.epoch_half(
+        epochs.epoch_half(
             BOTH, progress, 0, self.minibatches, self.epoch, self.network, self.gradients, self.adam
         )  # fmt: skip
 
@@ -245,8 +245,8 @@ def measure(hidden: int, envs: int, skip: int, rounds: int) -> dict[str, Any]:
     part = Transitions(actions[few], log_probs[few], advantages[few], returns[few])
     check(stages, dense, Samples(inputs, begin + few, one_thread), part, loss, hidden)
     samples = Samples(inputs, shown, one_thread)
-    epochs = Epochs(samples, transitions, loss, np.arange(size), config.minibatch_size, hidden)
-    stages.begin(epochs.shuffled(rng.permutation(size)))
+    everything = Epochs(samples, transitions, loss, np.arange(size), config.minibatch_size, hidden)
+    stages.begin(everything.shuffled(rng.permutation(size)))
 
     works: dict[str, tuple[Callable[[], Any], int]] = {
         "list of patches, once for all epochs": (lambda: Samples(inputs, shown, one_thread), len(shown)),

@@ -1,6 +1,6 @@
 """``python -m fastpong`` is ``fastpong``."""
 
-from fastpong.program import main
+from fastpong.main import main
 
 if __name__ == "__main__":
     main()

@@ -1,4 +1,4 @@
-"""The commands and their options; there is no arithmetic here. `fastpong.program` runs them."""
+"""The commands and their options; there is no arithmetic here. `fastpong.main` runs them."""
 
 import json
 import sys
@@ -109,7 +109,7 @@ def train(
         print_config(changes)
         return
     if seeds is None and not placing:
-        from fastpong.envs.judge import load_early
+        from fastpong.envs.verify import load_early
 
         load_early(engine)  # on another core, during the slow imports
     from fastpong.commands import seeds as many

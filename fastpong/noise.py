@@ -6,14 +6,12 @@ of (run seed, purpose, env, step), so that grouping, the number of workers and r
 The mixing function is the finaliser of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
 generators", OOPSLA 2014, figure 19), applied once for the env and once for the step.
 `hash64` is written so that NumPy runs it on arrays in the env subprocesses, and numba compiles it unchanged
-in ``kernels/noise.py``.
+in ``kernels/sampling.py``.
 """
 
 from typing import Any
 
 import numpy as np
-
-from fastpong.arrays import I64, U8
 
 _MASK = (1 << 64) - 1
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -43,29 +41,3 @@ def stream_key(seed: int, purpose: int) -> int:
     """Key of one stream (`STICKY`, `ACTION`, …) of the run with this seed, in 0 … 2⁶⁴ − 1."""
     array = np.array([[seed & _MASK], [purpose]], dtype=np.uint64)
     return int(hash64(array[0], array[1], np.zeros(1, np.uint64))[0])
-
-
-def sticky_repeats(seed: int, env_ids: I64, first_step: int, steps: int, frame_skip: int, probability: float) -> U8:
-    """Return for how many frames of each step the action of the step before is repeated: uint8 (steps, n).
-
-    ALE draws once a frame whether the new action takes over, and it stays once it has (Machado et al., "Revisiting the
-    Arcade Learning Environment", JAIR 2018, section 5.2). So the number of repeated frames is geometric, cut at the
-    frame skip.
-
-    `env_ids` int64 (n,) are global; steps are counted since the run began. Every four frames share one hash, 16 bits
-    each, so `probability`, that of a repeat at each frame, is rounded to 1/65536.
-    """
-    key = np.full((1, 1), stream_key(seed, STICKY), np.uint64)
-    env = env_ids.astype(np.uint64)[None, :]
-    words = -(-frame_skip // 4)
-    step = (np.arange(first_step, first_step + steps, dtype=np.uint64) * np.uint64(words))[:, None]
-    threshold = np.uint64(round(probability * 65536))
-    repeats = np.zeros((steps, len(env_ids)), np.uint8)
-    still_old = np.ones((steps, len(env_ids)), np.bool_)
-    for frame in range(frame_skip):
-        if frame % 4 == 0:
-            bits = hash64(key, env, step + np.uint64(frame // 4))
-        still_old &= (bits & np.uint64(0xFFFF)) < threshold
-        bits = bits >> np.uint64(16)
-        repeats += still_old
-    return repeats

@@ -18,7 +18,7 @@ from hypothesis import settings
 from fastpong.console.step import step_in_fast_core
 from fastpong.envs.base import LocalEnvs
 from fastpong.kernels.compile.jit import is_cached
-from fastpong.kernels.update import epoch_half
+from fastpong.kernels.epochs import epoch_half
 from tests.support.envs import ENGINES, step
 
 # The first example of a test may compile a kernel, and the machine may be busy: time is no criterion.
@@ -28,7 +28,7 @@ settings.load_profile("fastpong")
 COMPILE = (
     "from fastpong.config import make_config; from fastpong.training.warm_up import load_acting, load_learning\n"
     "for preset in ('fast', 'karpathy'):\n load_acting(make_config(preset)); load_learning(make_config(preset))",
-    "from fastpong.envs.judge import fault_of_console; fault_of_console()\n"
+    "from fastpong.envs.verify import fault_of_console; fault_of_console()\n"
     "from tests.console.compiled import compile_all; compile_all()",
 )
 ROOT = Path(__file__).parent.parent

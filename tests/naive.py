@@ -41,7 +41,7 @@ class Coefficients(NamedTuple):
 
 
 def hash64(key: int, env: int, step: int) -> int:
-    """Twin of: noise.hash64."""
+    """Twin of: sampling.hash64."""
     mask = (1 << 64) - 1
 
     def finalise(x: int) -> int:
@@ -54,12 +54,12 @@ def hash64(key: int, env: int, step: int) -> int:
 
 
 def uniform(key: int, env: int, step: int) -> float:
-    """Twin of: noise.uniform."""
+    """Twin of: sampling.uniform."""
     return (hash64(key, env, step) >> 11) / 2.0**53
 
 
 def choose(probs: F64, number: float) -> int:
-    """Twin of: noise.choose, for the number that it draws."""
+    """Twin of: sampling.choose, for the number that it draws."""
     total = 0.0
     for action, p in enumerate(probs):
         total += p
@@ -285,7 +285,7 @@ def network_outputs(
 
 
 def values(samples: Sequence[Sample], num_actions: int, kernel: Any, bias: Any, w1: Any, w2: Any) -> list[float]:
-    """Twin of: update.values_of."""
+    """Twin of: epochs.values_of."""
     return [network_outputs(sample, num_actions, kernel, bias, w1, w2)[2] for sample in samples]
 
 
@@ -353,7 +353,7 @@ def minibatch_gradient(
     samples: Sequence[Sample], learned: Sequence[Transition], num_actions: int, loss: Coefficients,
     kernel: Any, bias: Any, w1: Any, w2: Any,
 ) -> tuple[F64, F64, F64, F64]:  # fmt: skip
-    """Gradient of `minibatch_objective`, carried back layer by layer. Twin of: update.epoch_half."""
+    """Gradient of `minibatch_objective`, carried back layer by layer. Twin of: epochs.epoch_half."""
     grad_kernel, grad_bias = np.zeros(kernel.shape), np.zeros(bias.shape)
     grad_w1, grad_w2 = np.zeros(w1.shape), np.zeros(w2.shape)
     for sample, transition in zip(samples, learned, strict=True):

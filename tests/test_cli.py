@@ -141,7 +141,7 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
 def test_version_help_and_what_they_load(tmp_path: Path) -> None:
     assert fastpong("--version", cwd=tmp_path).stdout.strip() == f"fastpong {__version__}"
     heavy = "any(name in sys.modules for name in ('numba', 'gymnasium', 'numpy'))"
-    script = f"import sys, fastpong.program; sys.exit({heavy})"
+    script = f"import sys, fastpong.main; sys.exit({heavy})"
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
     script = "import sys, fastpong.envs.vector_env, fastpong.envs.ale; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
@@ -207,7 +207,7 @@ def test_what_the_system_refuses_has_a_subject(tmp_path: Path) -> None:
     done = here("eval", long, cwd=tmp_path)
     assert done.returncode == 1 and one_line(done.stderr) == f"fastpong: {long}: File name too long"
     few = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (10, 10))"
-    limit = f"{few}; from fastpong.program import main; main()"
+    limit = f"{few}; from fastpong.main import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", limit, "eval", "--games", "1"], cwd=tmp_path, capture_output=True, text=True
     )

@@ -14,7 +14,7 @@ import numpy as np
 import psutil
 import pytest
 
-from fastpong.envs import handle, patience
+from fastpong.envs import patience, worker_handle
 from fastpong.envs.base import Envs, LocalEnvs
 from fastpong.envs.process import SERVER
 from fastpong.envs.vector_env import VectorEnv
@@ -50,7 +50,7 @@ def learn(workers: int, groups: int) -> str:
 
 def play_and_learn() -> dict[str, Any]:
     """Play while subprocesses are lost, and learn, in a process without what Linux has."""
-    patience.BUSY_SECONDS, handle.START_SECONDS = 2.0, 0.0
+    patience.BUSY_SECONDS, worker_handle.START_SECONDS = 2.0, 0.0
     with VectorEnv(5, 2, seed=6, pinned=True) as envs:
         envs.reset()
         with open(os.open(f"/proc/{envs.processes[0].pid}/maps", os.O_RDONLY)) as file:  # which is left to the test

@@ -11,7 +11,7 @@ from fastpong.commands import speeds
 from fastpong.commands.speeds import Measure
 from fastpong.config import Config, settings
 from fastpong.envs.engine import DEFAULT_ENGINE, check_engine
-from fastpong.envs.judge import usable
+from fastpong.envs.verify import usable
 from fastpong.errors import tell
 from fastpong.parallel.machine import versions
 from fastpong.system import processor

@@ -14,8 +14,8 @@ import numpy as np
 import fastpong
 from fastpong.envs.base import LocalEnvs
 from fastpong.envs.division import check_workers
-from fastpong.envs.judge import FRAMES, fault_of_console
 from fastpong.envs.process import THREAD_VARIABLES
+from fastpong.envs.verify import FRAMES, fault_of_console
 from fastpong.errors import install, printable
 from fastpong.kernels.compile.cache import cache_folder
 from fastpong.parallel.comm import Communicator

@@ -29,8 +29,7 @@ MOST = 1000
 """Seeds of one command, at most."""
 
 _PROGRAM = (
-    "from fastpong.parallel.machine import end_with_parent; end_with_parent(); "
-    "from fastpong.program import main; main()"
+    "from fastpong.parallel.machine import end_with_parent; end_with_parent(); from fastpong.main import main; main()"
 )
 
 

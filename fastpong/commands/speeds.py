@@ -23,8 +23,8 @@ from fastpong.config import Config
 from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.memory import zeros
 from fastpong.envs.process import start_method
+from fastpong.envs.sticky import sticky_repeats
 from fastpong.envs.vector_env import VectorEnv
-from fastpong.noise import sticky_repeats
 from fastpong.parallel.machine import usable_cores
 from fastpong.training.actor import Actor
 from fastpong.training.trainer import Trainer

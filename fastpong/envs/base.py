@@ -10,8 +10,8 @@ from fastpong.arrays import I8, I64, U8, Arrays
 from fastpong.config import Config
 from fastpong.envs.emulators import RESET, RESTORE, Emulators, step_head
 from fastpong.envs.engine import DEFAULT_ENGINE
-from fastpong.envs.judge import usable
 from fastpong.envs.memory import saved_fields, zeros
+from fastpong.envs.verify import usable
 from fastpong.errors import EnvError
 from fastpong.parallel.replaced import Losses
 from fastpong.parallel.sharding import layout_of

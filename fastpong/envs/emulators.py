@@ -13,7 +13,7 @@ import numpy as np
 
 from fastpong.arrays import U8, Arrays
 from fastpong.envs.engine import DEFAULT_ENGINE, Engine, check_engine
-from fastpong.noise import sticky_repeats
+from fastpong.envs.sticky import sticky_repeats
 from fastpong.pong import SCREEN
 
 _STEP = struct.Struct("<Bqq")  # group, step, seed; after it comes a byte for the action of each env

@@ -22,11 +22,11 @@ from fastpong.envs.base import Envs, unfinished
 from fastpong.envs.division import check_workers, divide
 from fastpong.envs.emulators import MAX_GROUPS, Emulators
 from fastpong.envs.engine import DEFAULT_ENGINE
-from fastpong.envs.handle import WorkerHandle
-from fastpong.envs.judge import usable
 from fastpong.envs.memory import SharedArrays, fields
 from fastpong.envs.process import Process, end_all, start_method
+from fastpong.envs.verify import usable
 from fastpong.envs.worker import GONE, work
+from fastpong.envs.worker_handle import WorkerHandle
 from fastpong.errors import EnvError, UsageError
 from fastpong.parallel.replaced import Losses
 from fastpong.system import pin

@@ -15,7 +15,7 @@ import numpy as np
 from fastpong.arrays import F32, I64, U8
 from fastpong.kernels.compile.jit import fused
 from fastpong.kernels.gathers import dot
-from fastpong.kernels.noise import choose
+from fastpong.kernels.sampling import choose
 from fastpong.kernels.structs import Inputs, Mlp, Noise
 
 

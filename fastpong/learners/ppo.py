@@ -6,7 +6,7 @@ import numpy as np
 
 from fastpong.arrays import F32, I64, Arrays, Bool
 from fastpong.config import Config
-from fastpong.kernels import returns, update
+from fastpong.kernels import epochs, returns
 from fastpong.kernels.structs import Loss, Transitions
 from fastpong.learners.critic import Critic
 from fastpong.learners.schedule import Schedule
@@ -39,7 +39,7 @@ class PPO:
 
     synchronise_every = 32
     ends_by_games = log_each_batch = False
-    SLOW_KERNELS = (update.epoch_half,)
+    SLOW_KERNELS = (epochs.epoch_half,)
 
     def __init__(self, config: Config, policy: ConvPolicy, comm: Communicator, envs: range):
         self.config, self.policy, self._comm, self._envs = config, policy, comm, envs

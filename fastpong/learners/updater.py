@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fastpong.arrays import F32, F64, I64, Arrays
-from fastpong.kernels import optimiser, update
+from fastpong.kernels import epochs, optimiser
 from fastpong.kernels.compile import jit
 from fastpong.kernels.compile.barrier import BOTH, PEER_FAILED
 from fastpong.kernels.conv import SIDE_INPUTS
@@ -46,7 +46,7 @@ class TwoThreads:
             work(*second)
 
     def run_with_barrier(self, work: Callable[[int, I64], bool]) -> None:
-        """Call ``work(thread, progress)`` for both threads, or once for `BOTH`; see `fastpong.kernels.update`."""
+        """Call ``work(thread, progress)`` for both threads, or once for `BOTH`; see `fastpong.kernels.epochs`."""
         progress = np.zeros((2, 8), np.int64)
         if self._pool is None:
             work(BOTH, progress)
@@ -104,7 +104,7 @@ class Samples:
             bucket_by_minibatch(self.patches[half], slots, buckets.offsets, *ids)
 
         def compute(first: int, last: int) -> None:
-            update.values_of(self.patches, buckets, self.inputs, self.samples, network, first, last, values)
+            epochs.values_of(self.patches, buckets, self.inputs, self.samples, network, first, last, values)
 
         self._threads.run(bucket, [0, 1])
         self._threads.run(compute, [0, parts // 2], [parts // 2, parts])
@@ -194,7 +194,7 @@ class Updater:
         )  # fmt: skip
 
         def work(thread: int, progress: I64) -> bool:
-            return update.epoch_half(
+            return epochs.epoch_half(
                 thread, progress, begin, end, epoch, self._net.network, self._gradients, state
             )  # fmt: skip
 

@@ -14,8 +14,8 @@ from fastpong.arrays import Arrays
 from fastpong.config import Config
 from fastpong.envs.division import check_workers
 from fastpong.envs.engine import DEFAULT_ENGINE
-from fastpong.envs.judge import usable
 from fastpong.envs.vector_env import VectorEnv
+from fastpong.envs.verify import usable
 from fastpong.errors import DivergedError, EnvError, LostError, UsageError, tell
 from fastpong.limits import Limits
 from fastpong.parallel.comm import Communicator, Serial, check_same_weights, env_range
@@ -254,7 +254,7 @@ def _sampler(
 ) -> Iterator[Sampler]:
     """Give the envs of this rank to subprocesses here, or to the actors of a cluster.
 
-    Rank 0 judges the engine, so that all have the same one.
+    Rank 0 verifies the engine, so that all have the same one.
     """
     engine = comm.broadcast(usable(engine) if comm.rank == 0 else "")
     if cluster:

@@ -15,7 +15,7 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from fastpong.config import Config
-from fastpong.envs.judge import is_judged, load_early
+from fastpong.envs.verify import is_verified, load_early
 from fastpong.kernels.compile.cache import remove_old_folders
 from fastpong.kernels.compile.jit import is_cached
 from fastpong.kernels.preprocess import Observation, as_words
@@ -71,7 +71,7 @@ class Compiling:
         alone = ranks > 1 or usable_cores() < 2
         learning = ["fastpong.training.warm_up", json.dumps(asdict(config))]
         self._learning = None if alone or self._cached else _start(learning)
-        self._judging = None if alone or engine == "ale" or is_judged() else _start(["fastpong.envs.judge"])
+        self._verifying = None if alone or engine == "ale" or is_verified() else _start(["fastpong.envs.verify"])
 
     @property
     def apart(self) -> bool:
@@ -87,7 +87,7 @@ class Compiling:
         load_acting(self._config)
         if not self.apart and (self._ranks > 1 or not self._cached):
             load_learning(self._config, self._ranks)
-        self._wait(self._judging, "the console")
+        self._wait(self._verifying, "the console")
 
     def wait(self) -> None:
         """Wait until the first batch can be learned from: if the subprocess has failed, this process compiles."""
@@ -102,7 +102,7 @@ class Compiling:
 
     def close(self) -> None:
         """Wait for nothing: subprocesses fill the cache and end by themselves."""
-        for one in (self._learning, self._judging):
+        for one in (self._learning, self._verifying):
             if one:
                 _leave(one)
 

@@ -23,7 +23,7 @@ def test_what_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a cache that is filled, it runs all the same."""
     ran = plant_foreign_code(tmp_path)
     monkeypatch.chdir(tmp_path)
-    process = _start(["fastpong.envs.judge"])
+    process = _start(["fastpong.envs.verify"])
     _leave(process)
     assert process.wait(timeout=120) == 0
     assert not ran.exists(), ran.read_text()

@@ -2,7 +2,7 @@ import numpy as np
 
 from fastpong.envs.emulators import RESET, RESTORE, Emulators, message_length, step_head
 from fastpong.envs.memory import zeros
-from fastpong.noise import sticky_repeats
+from fastpong.envs.sticky import sticky_repeats
 
 
 def test_a_message_is_taken_again_by_whoever_has_the_rows(engine: str) -> None:

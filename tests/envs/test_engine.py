@@ -13,9 +13,9 @@ from fastpong.envs.base import LocalEnvs
 from fastpong.envs.emulators import make_engine
 from fastpong.envs.engine import DEFAULT_ENGINE, ENGINES, EXTRAS, STATE_BYTES, Engine
 from fastpong.envs.memory import zeros
+from fastpong.envs.sticky import sticky_repeats
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.errors import UsageError
-from fastpong.noise import sticky_repeats
 from fastpong.pong import STAY
 from tests.support.envs import Seen, play, step
 

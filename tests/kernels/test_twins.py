@@ -46,5 +46,5 @@ def test_kernels_that_twins_name_exist_and_say_so() -> None:
         for kernel in named(getattr(twin, "__doc__", None), "Twin of", r"\w+\.\w+"):
             module, function = kernel.split(".")
             assert callable(getattr(importlib.import_module(f"{kernels.__name__}.{module}"), function, None)), name
-            if kernel != "noise.hash64":  # it is compiled from `fastpong.noise`
+            if kernel != "sampling.hash64":  # it is compiled from `fastpong.noise`
                 assert f"naive.{name}" in named(docs[kernel], "Twin", r"naive\.\w+"), f"{kernel} does not name {name}"

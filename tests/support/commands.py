@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from fastpong.program import main
+from fastpong.main import main
 
 SMALL = ["--preset", "karpathy", "--envs", "4", "--workers", "2", "--batch-games", "1"]
 SMALL += ["--set", "hidden_units=8", "--set", "eval_games=0"]

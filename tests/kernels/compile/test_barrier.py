@@ -1,4 +1,4 @@
-"""Two threads that wait for each other in compiled code. What they do in between is tested in `test_update`."""
+"""Two threads that wait for each other in compiled code. What they do in between is tested in `test_epochs`."""
 
 from concurrent.futures import ThreadPoolExecutor
 

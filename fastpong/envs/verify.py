@@ -1,4 +1,4 @@
-"""ale-py judges the console: at its first use on a machine, frames of both are compared, and a file says so.
+"""ale-py verifies the console: at its first use on a machine, frames of both are compared, and a file says so.
 
 If anything differs, or the console cannot run, ALE steps the envs, and a warning says so.
 """
@@ -38,7 +38,7 @@ def usable(engine: str) -> str:
 
     Raises `UsageError` for an unknown one.
     """
-    if check_engine(engine) == "ale" or is_judged():
+    if check_engine(engine) == "ale" or is_verified():
         return engine
     fault = fault_of_console()
     if not fault:
@@ -50,14 +50,14 @@ def usable(engine: str) -> str:
     return "ale"
 
 
-def is_judged() -> bool:
+def is_verified() -> bool:
     """Whether the console was found equal to this ale-py, as it is compiled here."""
     return _verdict().exists()
 
 
 def load_early(engine: str) -> None:
-    """Let the fork server load an engine while this process loads what it needs itself, unless it is judged first."""
-    if check_engine(engine) == "ale" or is_judged():
+    """Let the fork server load an engine while this process loads what it needs itself, unless it is verified first."""
+    if check_engine(engine) == "ale" or is_verified():
         SERVER.ask(ENGINE_MODULES[engine])
 
 

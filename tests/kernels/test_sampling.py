@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastpong.kernels.noise import choose, hash64, uniform
+from fastpong.kernels.sampling import choose, hash64, uniform
 from fastpong.kernels.structs import Noise
 from tests import naive
 

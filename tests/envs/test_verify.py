@@ -1,4 +1,4 @@
-"""ale-py judges the console before it is used."""
+"""ale-py verifies the console before it is used."""
 
 import warnings
 from pathlib import Path
@@ -9,34 +9,34 @@ import pytest
 
 from fastpong.console import cartridge
 from fastpong.console.games import Games
-from fastpong.envs import judge
+from fastpong.envs import verify
 from fastpong.envs.base import LocalEnvs
 from fastpong.envs.console import Console
-from fastpong.envs.judge import EngineWarning, fault_of_console, usable
 from fastpong.envs.vector_env import VectorEnv
+from fastpong.envs.verify import EngineWarning, fault_of_console, usable
 from fastpong.errors import UsageError
 
 
 @pytest.fixture
-def unjudged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file that will say that the console was judged: there is none yet."""
-    monkeypatch.setattr(judge, "_verdict", lambda: tmp_path / "cache" / "verdict")
+def unverified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file that will say that the console was verified: there is none yet."""
+    monkeypatch.setattr(verify, "_verdict", lambda: tmp_path / "cache" / "verdict")
     return tmp_path / "cache" / "verdict"
 
 
-def test_it_is_judged_once(unjudged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert usable("console") == "console" and unjudged.exists()
-    monkeypatch.setattr(judge, "fault_of_console", lambda: "asked again")
+def test_it_is_verified_once(unverified: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert usable("console") == "console" and unverified.exists()
+    monkeypatch.setattr(verify, "fault_of_console", lambda: "asked again")
     assert usable("console") == "console"
     assert usable("ale") == "ale"
 
 
-def test_where_nothing_can_be_kept_every_start_compares(unjudged: Path) -> None:
-    unjudged.parent.touch()
-    assert usable("console") == "console" and not unjudged.exists()
+def test_where_nothing_can_be_kept_every_start_compares(unverified: Path) -> None:
+    unverified.parent.touch()
+    assert usable("console") == "console" and not unverified.exists()
 
 
-def test_an_unknown_engine(unjudged: Path) -> None:
+def test_an_unknown_engine(unverified: Path) -> None:
     with pytest.raises(UsageError, match="console, ale"):
         usable("stella")
 
@@ -67,19 +67,19 @@ step = Games.step
     ],
 )
 def test_a_console_that_differs_is_not_used(
-    instead: Any, words: str, unjudged: Path, monkeypatch: pytest.MonkeyPatch
+    instead: Any, words: str, unverified: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ALE steps the envs, whoever has them, and a line says so; nothing is kept, so the next start asks again."""
     monkeypatch.setattr(Games, "step", instead)
     with pytest.warns(EngineWarning, match=words):
         local = LocalEnvs(engine="console")
     with pytest.warns(EngineWarning, match=words), VectorEnv(2, 1, engine="console") as envs:
-        assert envs.engine == local.engine == "ale" and not unjudged.exists()
+        assert envs.engine == local.engine == "ale" and not unverified.exists()
         envs.reset()
         envs.send(0, np.zeros(1, np.uint8))
 
 
-def test_another_cartridge(unjudged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_cartridge(unverified: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rom = cartridge.read()
     rom[0x700] ^= 1
     monkeypatch.setattr(cartridge, "read", lambda: rom)
@@ -87,7 +87,7 @@ def test_another_cartridge(unjudged: Path, monkeypatch: pytest.MonkeyPatch) -> N
         assert usable("console") == "ale"
 
 
-def test_without_the_compiler(unjudged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_compiler(unverified: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     assert "NUMBA_DISABLE_JIT" in fault_of_console()
 

@@ -9,9 +9,9 @@ import pytest
 from fastpong.arrays import F32, F64, I64, Bool
 from fastpong.kernels.compile.barrier import BOTH, PEER_FAILED
 from fastpong.kernels.conv import SIDE_INPUTS
+from fastpong.kernels.epochs import epoch_half, values_of
 from fastpong.kernels.patches import POSITIONS, bucket_by_minibatch
 from fastpong.kernels.structs import Adam, Epoch, Loss, Network, Transitions
-from fastpong.kernels.update import epoch_half, values_of
 from tests import naive
 from tests.support.kernels import (
     SmallRollout,
