@@ -217,7 +217,7 @@ def _inputs(agent: Agent, game: "list[Step]", begin: int, end: int) -> Iterator[
 def _lines(run: RunFolder | None) -> list[dict[str, Any]]:
     """Return the lines of metrics of a run; none if there are none, or if they cannot be read, which is told."""
     try:
-        return read_metrics(run.metrics) if run and run.metrics.exists() else []
+        return read_metrics(run.metrics) if run and files.exists(run.metrics) else []
     except UsageError as error:
         tell(f"{error}: the page has no curve")
         return []

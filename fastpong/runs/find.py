@@ -23,7 +23,7 @@ def weights_file(path: Path | None) -> Path:
     if path is None or not path.is_dir():
         return path or SHIPPED
     run = RunFolder(path)
-    return run.best if run.best.exists() else next(iter(run.checkpoints()), run.best)
+    return run.best if files.exists(run.best) else next(iter(run.checkpoints()), run.best)
 
 
 def load_weights(path: Path | None) -> tuple[Config, Arrays]:

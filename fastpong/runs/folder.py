@@ -67,14 +67,14 @@ class RunFolder:
 
     def exists(self) -> bool:
         """Whether a run was started here."""
-        return self._config.exists()
+        return files.exists(self._config)
 
     def create(self, config: Config, about: Mapping[str, object]) -> None:
         """Make the folder and write its ``config.toml``; raises `UsageError` where there is a run or anything else."""
         if self.exists():
             raise UsageError(f"{self.path} holds a run already: continue it with --resume, or choose another --run")
         try:
-            if self.path.exists() and (others := [one for one in self._others() if one != self._checkpoints]):
+            if files.exists(self.path) and (others := [one for one in self._others() if one != self._checkpoints]):
                 raise UsageError(f"{self.path} holds other files, as {others[0].name!r}: choose a new --run")
             files.make_folder(self._checkpoints)
             files.write(self._config, to_toml(config, about).encode("utf-8", "replace"))
@@ -109,7 +109,7 @@ class RunFolder:
 
     def is_ours(self) -> bool:
         """Whether the folder is still there, and the one that was locked."""
-        return self.path.exists() and self._owner.is_ours()
+        return files.exists(self.path) and self._owner.is_ours()
 
     def is_training(self) -> bool:
         """Whether a process trains here; also where it cannot be told, see `Owner.is_held`."""
@@ -167,7 +167,7 @@ class RunFolder:
         self._delete_older()
         self.history.drop_after(steps)
         weights = {name: array for name, array in newest.arrays.items() if name.startswith("policy.")}
-        if not self.best.exists() or (facts.best_steps == steps and not self._is_best_since(steps)):
+        if not files.exists(self.best) or (facts.best_steps == steps and not self._is_best_since(steps)):
             self.save_best(weights, facts)
         if self._candidates / file_name(steps) not in self.candidates():
             self.add_candidate(weights, facts)
@@ -260,7 +260,7 @@ class RunFolder:
         `CheckpointError`.
         """
         self._owner.check()
-        lines, bad = parse_metrics(self.metrics) if self.metrics.exists() else ([], [])
+        lines, bad = parse_metrics(self.metrics) if files.exists(self.metrics) else ([], [])
         kept = [line for line in lines if line["steps"] <= steps]
         if last and not any(line["steps"] == last["steps"] for line in kept):
             kept.append(dict(last))
@@ -272,7 +272,7 @@ class RunFolder:
                 complaints = [
                     f"{self.metrics} has damaged lines ({len(bad)}): they are left out, and kept in {damaged.name}"
                 ]
-            if kept or self.metrics.exists():
+            if kept or files.exists(self.metrics):
                 files.write(self.metrics, "".join(json.dumps(line) + "\n" for line in kept).encode())
         except OSError as error:
             raise CheckpointError(f"cannot write {self.metrics}: {error.strerror}") from None

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fastpong import files
 from fastpong.arrays import Arrays
 from fastpong.config import Config
 from fastpong.envs.division import check_workers
@@ -237,7 +238,7 @@ class _Log:
         best = self._best_score, self._best_steps
         if score is not None and (self._best_score is None or score > self._best_score):
             best = score, steps
-        elif not run.best.exists():
+        elif not files.exists(run.best):
             best = self._best_score, steps
         facts = Facts(self._config, steps, self.line["wall_s"], score, *best, trainer.sampler.engine, self.line)
         self._progress.saved(steps, run.save_checkpoint(arrays, facts))

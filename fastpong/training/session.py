@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar, cast
 
+from fastpong import files
 from fastpong.config import Config, at_least, new_config
 from fastpong.envs.division import check_workers
 from fastpong.envs.engine import DEFAULT_ENGINE, check_engine
@@ -73,7 +74,7 @@ def train(request: Request, display: Display) -> Result:
             folder = _on_root(comm, lambda: resumed or create_run(request.folder, config, _about(request)))
             _on_root(comm, lambda: owner.enter_context(folder.lock(tell)))
             if comm.rank == 0:
-                past = parse_metrics(folder.metrics)[0] if request.resume and folder.metrics.exists() else []
+                past = parse_metrics(folder.metrics)[0] if request.resume and files.exists(folder.metrics) else []
                 display.begin(config, folder.path, past, request.limits)
             try:
                 result = loop.train(

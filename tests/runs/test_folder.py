@@ -198,6 +198,11 @@ def test_a_run_is_made_in_an_empty_folder_and_where_one_was_killed_as_it_was_mad
     RunFolder(tmp_path / "killed").create(Config(), {})
 
 
+def test_what_cannot_be_looked_at_is_not_called_missing(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="File name too long"):
+        RunFolder(tmp_path / ("x" * 256)).exists()
+
+
 def test_a_folder_holds_one_run(tmp_path: Path) -> None:
     run = RunFolder(tmp_path / "run")
     with pytest.raises(UsageError, match="there is no run"):
