@@ -13,7 +13,7 @@ SCRIPT = """
 import zlib
 from fastpong.config import make_config
 from fastpong.envs.vector_env import VectorEnv
-from fastpong.kernels import update
+from fastpong.kernels import epochs
 from fastpong.training.actor import Actor
 from fastpong.training.warm_up import Compiling
 from fastpong.training.trainer import Trainer
@@ -28,7 +28,7 @@ if __name__ == "__main__":
         compiling.load()
         while not trainer.learn_if_due():
             trainer.step()
-        stats = update.epoch_half.stats
+        stats = epochs.epoch_half.stats
         print(compiling.apart, sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
         print(*(zlib.crc32(array.tobytes()) for array in trainer.state().values()))
 """
