@@ -78,8 +78,10 @@ def test_the_candidate_that_plays_best_becomes_best(tmp_path: Path) -> None:
     assert about["steps"] == 100 and about["evaluation"] == facts
     np.testing.assert_array_equal(best["policy.w2"], weights["w2"])
     assert choose_best(config, run, 1, print) is None, "they have played"
+    run.candidates()[0].unlink()  # whose games are the long ones
     add_candidate(config, run, 300, 1.0, action=1)
-    assert choose_best(config, run, 1, print) is not None
+    facts = choose_best(config, run, 1, print)
+    assert facts is not None and [one["steps"] for one in facts["candidates"]] == [200, 300]
 
 
 def test_a_damaged_candidate_does_not_take_part(tmp_path: Path) -> None:
