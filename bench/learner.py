@@ -28,7 +28,7 @@ from fastpong.envs.vector_env import VectorEnv
 from fastpong.kernels import epochs, optimiser
 from fastpong.kernels.compile.barrier import BOTH
 from fastpong.kernels.compile.jit import zeros
-from fastpong.kernels.conv import SIDE_INPUTS, conv_hidden_backward, prefix_gradient
+from fastpong.kernels.conv import SIDE, conv_hidden_backward, prefix_gradient
 from fastpong.kernels.patches import bucket_by_minibatch
 from fastpong.kernels.preprocess import STRIP_ROWS
 from fastpong.kernels.structs import Adam, Epoch, Inputs, Loss, Network, Transitions
@@ -82,7 +82,7 @@ class Dense:
 
     def __init__(self, network: Network, cells: F32):
         self.cells, self.kernel = cells, network.kernel.reshape(-1, 64)
-        self.w1, self.constant, self.w2 = network.w1[:SIDE_INPUTS], network.w1[SIDE_INPUTS], network.w2
+        self.w1, self.constant, self.w2 = network.w1[:SIDE], network.w1[SIDE], network.w2
 
     def gradient(self, slopes_of: Callable[[F32], F32]) -> tuple[F32, F32, F32]:
         """Return the gradients of kernel, `w1` and `w2`, from those of the outputs (m, actions + 1)."""
@@ -91,7 +91,7 @@ class Dense:
         channels = np.zeros((m, 21, 21, 16), np.float32)
         for d in range(4):
             channels[:, d >> 1 : 20 + (d >> 1), d & 1 : 20 + (d & 1)] += parts[:, :, :, d]
-        flat: F32 = np.maximum(channels, 0.0).reshape(m, SIDE_INPUTS)
+        flat: F32 = np.maximum(channels, 0.0).reshape(m, SIDE)
         hidden = np.maximum(flat @ self.w1 + self.constant, 0.0)
         slopes = slopes_of(hidden @ self.w2[:, :-1].T + self.w2[:, -1])
         grad_hidden = (slopes @ self.w2[:, :-1]) * (hidden > 0)
@@ -221,7 +221,7 @@ def check(stages: Stages, dense: Dense, samples: Samples, transitions: Transitio
     stages.gradient()
     kernel, _, w1, w2 = (one + two for one, two in zip(*stages.gradients, strict=True))
     wanted = dense.gradient(functools.partial(slopes_of, loss, transitions))
-    for mine, theirs in zip((kernel.reshape(-1, 64), w1[:SIDE_INPUTS], w2[:, :-1]), wanted, strict=True):
+    for mine, theirs in zip((kernel.reshape(-1, 64), w1[:SIDE], w2[:, :-1]), wanted, strict=True):
         np.testing.assert_allclose(mine, theirs, atol=2e-3 * np.abs(theirs).max())
 
 
@@ -230,7 +230,7 @@ def measure(hidden: int, envs: int, skip: int, rounds: int) -> dict[str, Any]:
     trainer = played(hidden, envs, skip)
     rollout, policy, config = trainer.rollout, trainer.policy, trainer.config
     assert isinstance(policy, ConvPolicy)
-    policy.net.network.w1[SIDE_INPUTS + 1 :] = 0.0
+    policy.net.network.w1[SIDE + 1 :] = 0.0
     inputs, saved = rollout.inputs, rollout.state()
     begin, end = int(rollout.first_unused[0]) * inputs.envs, (rollout.rows - 1) * inputs.envs
     size, shown, rng = end - begin, np.arange(begin, end + inputs.envs), np.random.default_rng(0)

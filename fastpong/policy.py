@@ -8,9 +8,10 @@ import numpy as np
 
 from fastpong.arrays import F32, I64, U8, Arrays
 from fastpong.config import Config
+from fastpong.dense import CELL
 from fastpong.kernels import acting, conv, mlp
 from fastpong.kernels.compile import jit
-from fastpong.kernels.patches import CELL, POSITIONS
+from fastpong.kernels.patches import POSITIONS
 from fastpong.kernels.preprocess import PIXELS
 from fastpong.kernels.structs import ExploringStarts, Inputs, Mlp, Network, Noise
 from fastpong.kernels.tiles import CHANNELS

@@ -3,11 +3,12 @@
 import numpy as np
 
 from fastpong.arrays import F32, I64, U8
+from fastpong.dense import CELL, GRID
 from fastpong.kernels.compile.jit import fused, kernel, new_matrix
 from fastpong.kernels.conv import add_side_inputs, conv_hidden_forward, prefix_sums
 from fastpong.kernels.gathers import LENGTH_BITS, add_strip
 from fastpong.kernels.losses import outputs
-from fastpong.kernels.patches import CELL, GRID, POSITIONS, cell_of, patch_strip
+from fastpong.kernels.patches import POSITIONS, cell_of, patch_strip
 from fastpong.kernels.sampling import choose, uniform
 from fastpong.kernels.structs import Bucket, ExploringStarts, Inputs, Network, Noise, Patches, Workspace
 from fastpong.kernels.tiles import CHANNELS

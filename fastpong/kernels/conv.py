@@ -19,17 +19,18 @@ from typing import Any
 import numpy as np
 
 from fastpong.arrays import F32, I32, I64
+from fastpong.dense import CELL, SIDE_INPUTS
 from fastpong.kernels.compile.jit import fused, kernel, new_matrix
 from fastpong.kernels.compile.simd import COLUMNS
 from fastpong.kernels.gathers import add_to_rows, conv_backward, conv_forward, sum_rows
 from fastpong.kernels.optimiser import adam
-from fastpong.kernels.patches import CELL, POSITIONS
+from fastpong.kernels.patches import POSITIONS
 from fastpong.kernels.structs import Adam, Bucket, Inputs, Network, Patches, Rates, Workspace
 from fastpong.kernels.tiles import CHANNELS, PATCH_BLOCK, add_dots, add_four_outer, add_outer, four_products, products
 
-SIDE_INPUTS = POSITIONS * CHANNELS
-"""The first of the 16 rows of `w1` that belong to the side inputs."""
-INPUTS = SIDE_INPUTS + CHANNELS
+SIDE = POSITIONS * CHANNELS
+"""The first row of `w1` that belongs to a side input."""
+INPUTS = SIDE + SIDE_INPUTS
 """Rows of `w1`."""
 
 GROUP_BLOCK = 32
@@ -171,9 +172,9 @@ def _side_row(
 ) -> int:
     """Return the row of `w1` that belongs to a side input of a sample."""
     if lag == 0:
-        return SIDE_INPUTS
+        return SIDE
     action = np.int64(inputs.arrays.actions[sample - lag * inputs.envs])
-    return SIDE_INPUTS + 1 + (lag - 1) * inputs.num_actions + int(action)
+    return SIDE + 1 + (lag - 1) * inputs.num_actions + int(action)
 
 
 @kernel

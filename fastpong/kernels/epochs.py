@@ -14,7 +14,7 @@ from fastpong.arrays import F32, I64
 from fastpong.kernels.compile.barrier import BOTH, arrive
 from fastpong.kernels.compile.jit import kernel, new_matrix
 from fastpong.kernels.conv import (
-    SIDE_INPUTS,
+    SIDE,
     add_side_inputs,
     conv_hidden_backward,
     conv_hidden_forward,
@@ -93,7 +93,7 @@ def _flat(
         return network.kernel.reshape(-1)
     if part == 1:
         return network.bias
-    return network.w1.reshape(-1)[SIDE_INPUTS * network.w1.shape[1] :] if part == 2 else network.w2.reshape(-1)
+    return network.w1.reshape(-1)[SIDE * network.w1.shape[1] :] if part == 2 else network.w2.reshape(-1)
 
 
 @kernel

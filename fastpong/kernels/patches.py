@@ -21,14 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastpong.arrays import I32, I64, U64
+from fastpong.dense import CELL, GRID
 from fastpong.kernels.compile.jit import kernel
 from fastpong.kernels.gathers import LENGTH_BITS
 from fastpong.kernels.preprocess import STRIP_ROWS
 from fastpong.kernels.structs import Inputs, Patches
 from fastpong.pong import COURT
 
-CELL = (STRIP_ROWS, 4)  # rows and columns of a cell
-GRID = (COURT[0] // CELL[0] + 1, COURT[1] // CELL[1] + 1)  # rows and columns of positions
 POSITIONS = GRID[0] * GRID[1]
 
 _ROWS, _COLUMNS, _WIDTH = CELL[0], CELL[1], GRID[1]

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpong.arrays import I8, I16, I32, I64, U8, U64
+from fastpong.dense import CELL
 from fastpong.kernels.compile.jit import kernel
 from fastpong.kernels.structs import RolloutArrays
 from fastpong.pong import BACKGROUND, COURT, COURT_TOP
@@ -33,7 +34,7 @@ _BYTE = np.uint64(0xFF)
 _SET = (~_EMPTY).astype(np.int64)
 _LOWEST = np.array([0, *((bits & -bits).bit_length() - 1 for bits in range(1, 512))])  # set bit of 9
 
-STRIP_ROWS = 8
+STRIP_ROWS = CELL[0]
 """Rows after which a strip is cut, and the most pixels in one."""
 
 _COLUMNS = COURT[1]

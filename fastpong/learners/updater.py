@@ -10,7 +10,7 @@ from fastpong.arrays import F32, F64, I64, Arrays
 from fastpong.kernels import epochs, optimiser
 from fastpong.kernels.compile import jit
 from fastpong.kernels.compile.barrier import BOTH, PEER_FAILED
-from fastpong.kernels.conv import SIDE_INPUTS
+from fastpong.kernels.conv import SIDE
 from fastpong.kernels.patches import POSITIONS, bucket_by_minibatch, list_patches, middle_position
 from fastpong.kernels.structs import Adam, Buckets, Epoch, Inputs, Loss, Network, Patches, Transitions
 from fastpong.parallel.comm import Communicator
@@ -172,7 +172,7 @@ class Updater:
         self._touched = np.zeros(POSITIONS, np.bool_)
         begin = sum(int(np.prod(net.shapes[name])) for name in ("kernel", "bias"))
         # What is before and after the rows of `w1` that belong to positions.
-        self._rest = slice(0, begin), slice(begin + SIDE_INPUTS * net.network.w1.shape[1], None)
+        self._rest = slice(0, begin), slice(begin + SIDE * net.network.w1.shape[1], None)
 
     def run(self, epoch: Epoch, learning_rate: float) -> None:
         """Take a step uphill for each minibatch of an epoch, with this step size."""

@@ -8,7 +8,7 @@ import pytest
 
 from fastpong.arrays import F32, F64, I64, Bool
 from fastpong.kernels.compile.barrier import BOTH, PEER_FAILED
-from fastpong.kernels.conv import SIDE_INPUTS
+from fastpong.kernels.conv import SIDE
 from fastpong.kernels.epochs import epoch_half, values_of
 from fastpong.kernels.patches import POSITIONS, bucket_by_minibatch
 from fastpong.kernels.structs import Adam, Epoch, Loss, Network, Transitions
@@ -75,7 +75,7 @@ class Learning:
         gradients, state = (zeros_like(network), zeros_like(network)), adam_state(network, False)
         assert epoch_half(BOTH, np.zeros((2, 8), np.int64), 0, 1, epoch, network, gradients, state)
         first, second = gradients
-        assert not second.w1[:SIDE_INPUTS].any()  # positions' rows are all in the first
+        assert not second.w1[:SIDE].any()  # positions' rows are all in the first
         both = Network(*(one + two for one, two in zip(first, second, strict=True)))
         return both, state.touched, epoch.statistics.sum(0)
 
@@ -115,7 +115,7 @@ def test_gradient_against_finite_differences(learning: Learning) -> None:
             index = tuple(at.tolist())
             wanted = naive.slope(lambda: learning.objective(network), array, index)
             assert gradient[index] == pytest.approx(wanted, rel=5e-3, abs=2e-4)
-    side = learning.gradient.w1[SIDE_INPUTS:]
+    side = learning.gradient.w1[SIDE:]
     assert side[0].any() and side[1:7].any() and not side[7:].any()
 
 
@@ -131,7 +131,7 @@ def test_touched_positions(learning: Learning) -> None:
     for i in learning.chosen:
         reached |= [bool(naive.patch_at(learning.samples[i].images, q)) for q in range(POSITIONS)]
     np.testing.assert_array_equal(learning.touched, reached)
-    rows = np.flatnonzero(np.abs(learning.gradient.w1[:SIDE_INPUTS]).sum(1))
+    rows = np.flatnonzero(np.abs(learning.gradient.w1[:SIDE]).sum(1))
     assert len(rows) and reached[rows // 16].all()
 
 

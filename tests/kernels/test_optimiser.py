@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastpong.kernels import optimiser
-from fastpong.kernels.conv import INPUTS, SIDE_INPUTS
+from fastpong.kernels.conv import INPUTS, SIDE
 from fastpong.kernels.structs import Network
 from tests import naive
 from tests.support.kernels import adam_state
@@ -76,6 +76,6 @@ def test_adam_moves_the_touched_positions_only() -> None:
     for array, changed, old in zip(arrays, alone, before, strict=True):
         np.testing.assert_array_equal(array[moved].reshape(-1), changed)
         np.testing.assert_array_equal(np.delete(array, moved, 0), np.delete(old, moved, 0))
-    assert not gradient.w1[moved].any() and gradient.w1[SIDE_INPUTS:].all()
+    assert not gradient.w1[moved].any() and gradient.w1[SIDE:].all()
     for array, old in zip([a for part in (network, gradient) for a in part if len(a) != INPUTS], rest, strict=True):
         np.testing.assert_array_equal(array, old)

@@ -9,7 +9,7 @@ import pytest
 from fastpong.arrays import I64, U8
 from fastpong.config import make_config
 from fastpong.kernels.compile.barrier import BOTH, arrive
-from fastpong.kernels.conv import SIDE_INPUTS
+from fastpong.kernels.conv import SIDE
 from fastpong.kernels.structs import Loss, Transitions
 from fastpong.learners.updater import Epochs, Samples, Updater
 from fastpong.parallel.comm import Serial
@@ -171,7 +171,7 @@ def test_steps_lessen_the_error_and_change_only_what_has_a_gradient(rollout: Rol
     changed = (net.arrays["w1"] != before.arrays["w1"]).any(1)
     moments = net.split(updater.state()["exp_avg"])["w1"].any(1)
     np.testing.assert_array_equal(changed, moments)
-    assert changed[:SIDE_INPUTS].any() and not changed[:SIDE_INPUTS].all() and changed[SIDE_INPUTS]
+    assert changed[:SIDE].any() and not changed[:SIDE].all() and changed[SIDE]
     for name in ("kernel", "bias", "w2"):
         assert (net.arrays[name] != before.arrays[name]).any()
 
