@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -120,9 +119,7 @@ def started(ranks: int, folder: Path) -> tuple[subprocess.Popen[str], list[psuti
         mpi.python(ranks, "-m", "fastpong", *training(folder, "fast", 10**7, envs=8)),
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
     )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while not RunFolder(folder).checkpoints() and time.monotonic() < deadline:
-        time.sleep(0.1)
+    wait_for(RunFolder(folder).checkpoints)
     found = [
         child
         for child in psutil.Process(process.pid).children(recursive=True)
