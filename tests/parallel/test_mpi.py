@@ -48,17 +48,16 @@ def run(ranks: int, *arguments: str, **options: Any) -> subprocess.CompletedProc
     return mpi.run(ranks, "-m", "fastpong", *arguments, **options)
 
 
-def test_any_number_of_ranks_makes_the_same_updates(tmp_path: Path) -> None:
-    """Two from the start, then three: seven envs do not divide evenly. REINFORCE: tests/learners/test_reinforce.py."""
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    done = run(2, *training(parts, "fast", 800, "--json"))
+def test_ranks_go_on_with_a_run_and_make_the_same_updates(tmp_path: Path) -> None:
+    """Seven envs do not divide evenly. Three ranks: tests/learners; REINFORCE: tests/learners/test_reinforce.py."""
+    whole, parts, config = tmp_path / "whole", tmp_path / "parts", make_config("fast", SMALL | PPO | {"num_envs": 7})
+    for folder, steps in ((whole, 1100), (parts, 400)):
+        run_folder = RunFolder(folder)
+        run_folder.create(config, {})
+        train(config, run_folder, PlainProgress(""), workers=1, limits=Limits(steps=steps))
+    done = run(2, *training(parts, "fast", 1100, "--resume", "--json"))
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 1 and json.loads(done.stdout)["reason"] == "steps"  # rank 0 alone
-    done = run(3, *training(parts, "fast", 1100, "--resume"))
-    assert done.returncode == 0, done.stderr
-    config, alone = make_config("fast", SMALL | PPO | {"num_envs": 7}), RunFolder(whole)
-    alone.create(config, {})
-    train(config, alone, PlainProgress(""), workers=1, limits=Limits(steps=1100))
     one, other = RunFolder(whole).newest()[0], RunFolder(parts).newest()[0]
     for state in (one, other):
         state["stats.counts"][3:5] = 0  # points since the last line of metrics
