@@ -22,7 +22,9 @@ from fastpong.kernels.epochs import epoch_half
 from tests.support.envs import ENGINES, step
 
 # The first example of a test may compile a kernel, and the machine may be busy: time is no criterion.
-settings.register_profile("fastpong", deadline=None)
+# Plain Python is checked by fewer of them: it has the compiled code's numbers.
+PLAIN = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
+settings.register_profile("fastpong", deadline=None, max_examples=20 if PLAIN else 100)
 settings.load_profile("fastpong")
 
 COMPILE = (
@@ -36,7 +38,7 @@ ROOT = Path(__file__).parent.parent
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """With an empty cache compile what many tests need, once: the first ones would all do it, at the same time."""
-    if hasattr(session.config, "workerinput") or "NUMBA_DISABLE_JIT" in os.environ:
+    if hasattr(session.config, "workerinput") or PLAIN:
         return
     if is_cached(epoch_half) and is_cached(step_in_fast_core):
         return

@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("columns", COLUMNS)
+@pytest.mark.parametrize("columns", (COLUMNS[0], COLUMNS[-1]))
 def test_help_fits_the_terminal(columns: int) -> None:
     bare = Terminal(columns=columns)
     bare.read()
