@@ -20,7 +20,7 @@ from numba import njit, types
 
 from fastpong.arrays import F32
 from fastpong.kernels.compile.cache import SOURCES, cache_folder
-from fastpong.kernels.compile.files import KernelCache
+from fastpong.kernels.compile.cache_files import KernelCache
 from fastpong.kernels.compile.parts import call_as_part, unchanged
 
 F = TypeVar("F", bound=Callable[..., Any])
