@@ -108,7 +108,7 @@ class RaySampler:
     def ahead(self) -> int:
         """See `Sampler`. To ask takes time, and steps beyond the end of a batch are in vain: the root balances both.
 
-        To ask for one step at a time took five to eight times as long.
+        To ask for one step at a time is several times slower.
         """
         return math.isqrt(1 + self.steps_taken - self._states_at)
 
