@@ -154,7 +154,7 @@ Checkpoint = Annotated[
         show_default=False,
     ),
 ]  # fmt: skip
-Workers = Annotated[int | None, option("Env subprocesses.", default="one per core", low=1, metavar="N")]
+Workers = Annotated[int | None, option("Env subprocesses.", default="all cores but one", low=1, metavar="N")]
 Engine = Annotated[
     str,
     option(

@@ -20,6 +20,7 @@ from ale_py import Action, ALEInterface, AtariVectorEnv, roms
 from gymnasium.vector import AsyncVectorEnv
 
 from fastpong.config import Config
+from fastpong.envs.division import check_workers
 from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.memory import zeros
 from fastpong.envs.process import start_method
@@ -125,7 +126,8 @@ def _step_console(pipe: Any, config: Config, envs: range) -> None:
 
 
 def vector_env(stack: contextlib.ExitStack, config: Config, workers: int | None, engine: str) -> Measure:
-    """Start fastpong's vector env; random actions."""
+    """Start fastpong's vector env; random actions, so the subprocesses have all cores."""
+    workers = check_workers(config.num_envs, workers)
     envs = stack.enter_context(VectorEnv.of(config, workers, engine=engine))
     envs.reset()
     # Drawn beforehand: between two messages the code of NumPy is pushed out of the caches, and a draw takes 60 µs.

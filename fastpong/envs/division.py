@@ -1,5 +1,6 @@
 """How envs are divided among subprocesses, and cut into groups that are stepped in turns."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -7,6 +8,9 @@ import numpy as np
 from fastpong.arrays import I64
 from fastpong.errors import UsageError
 from fastpong.parallel.machine import usable_cores
+
+_FEWEST = 16
+"""Envs of a worker, if nobody says how many workers there are: one that has as many is about as fast as the policy."""
 
 
 class Division(NamedTuple):
@@ -37,6 +41,17 @@ def check_workers(env_count: int, workers: int | None, local_size: int = 1) -> i
     if workers > env_count:
         raise UsageError(f"{workers} workers have too little to do with {env_count} envs: use {env_count} or fewer")
     return workers
+
+
+def acting_workers(env_count: int, workers: int | None, engine: str, local_size: int = 1) -> int:
+    """Return the number of subprocesses for some envs whose caller acts while they step; raises `UsageError`.
+
+    Acting takes as long as the console's steps do: by default the caller has a core of its own, and the subprocesses
+    the others. With ALE, which takes many times as long, it is the number that `check_workers` returns.
+    """
+    if workers is None and engine != "ale":
+        workers = max(1, min(usable_cores() // local_size - 1, math.ceil(env_count / _FEWEST)))
+    return check_workers(env_count, workers, local_size)
 
 
 def divide(env_count: int, workers: int, groups: int) -> Division:

@@ -19,7 +19,7 @@ from gymnasium.vector.utils import batch_space
 from fastpong.arrays import U8, Arrays
 from fastpong.config import Config
 from fastpong.envs.base import Envs, unfinished
-from fastpong.envs.division import check_workers, divide
+from fastpong.envs.division import acting_workers, check_workers, divide
 from fastpong.envs.emulators import MAX_GROUPS, Emulators
 from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.memory import SharedArrays, fields
@@ -127,8 +127,9 @@ class VectorEnv(AsyncVectorEnv, Envs):
         cls, config: Config, workers: int | None = None, envs: range | None = None, losses: Losses | None = None,
         engine: str = DEFAULT_ENGINE,
     ) -> "VectorEnv":  # fmt: skip
-        """Start the envs of a run, or some of them, with its rules."""
+        """Start the envs of a run, or some of them, with its rules; the caller acts while they step."""
         envs = range(config.num_envs) if envs is None else envs
+        workers = acting_workers(len(envs), workers, engine)
         return cls(
             len(envs), workers, config.seed, config.frame_skip, config.repeat_action_probability, config.num_actions,
             env_offset=envs.start, losses=losses, engine=engine,

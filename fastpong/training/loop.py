@@ -13,7 +13,7 @@ import numpy as np
 from fastpong import files
 from fastpong.arrays import Arrays
 from fastpong.config import Config
-from fastpong.envs.division import check_workers
+from fastpong.envs.division import acting_workers
 from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.envs.verify import usable
@@ -61,8 +61,8 @@ def train(
     """Train until the target, a limit or an interruption; the run folder then holds a checkpoint of the end.
 
     Every rank calls this with the same arguments. Rank 0 shows progress, alone reads and writes the run folder, which
-    exists, and returns the result of all. `workers` are the env subprocesses of each rank, by default one per usable
-    core: they and the `engine` change nothing but the speed. With a `cluster` its `fastpong.training.remote.RayActor`
+    exists, and returns the result of all. `workers` are the env subprocesses of each rank, see
+    `acting_workers`: they and the `engine` change nothing but the speed. With a `cluster` its `fastpong.training.remote.RayActor`
     step the envs. With `resume` the run goes on from its newest checkpoint. Raises `UsageError`, `EnvError`,
     `LostError`, `CheckpointError`, `DivergedError` or `RanksError`; the last checkpoint is then intact.
     """
@@ -84,7 +84,7 @@ def train(
         most = limits.steps or math.inf
         ended = reason = _why_stop(trainer.reached_target(), trainer.stats.steps >= most) if resume else None
         if not ended:
-            progress.busy(_division(config.num_envs, comm, workers, cluster))
+            progress.busy(_division(config.num_envs, comm, workers, cluster, sampler.engine))
 
         log.begin()
         while not reason:
@@ -262,7 +262,7 @@ def _sampler(
         yield RaySampler(config, cluster, Losses(progress.note), engine)
         return
     mine = env_range(config.num_envs, comm.rank, comm.size)
-    workers = check_workers(len(mine), workers, comm.local_size)
+    workers = acting_workers(len(mine), workers, engine, comm.local_size)
     losses = Losses(lambda text: tell(f"rank {comm.rank}: {text}") if comm.rank else progress.note(text))
     with VectorEnv.of(config, workers, mine, losses, engine) as envs:
         if envs.engine != engine:
@@ -270,11 +270,11 @@ def _sampler(
         yield Actor(config, envs)
 
 
-def _division(envs: int, comm: Communicator, workers: int | None, cluster: Cluster | None) -> str:
+def _division(envs: int, comm: Communicator, workers: int | None, cluster: Cluster | None, engine: str) -> str:
     """Say how the envs are divided."""
     if cluster:
         return f"{envs} envs, {cluster.count} Ray actors"
-    workers = check_workers(len(env_range(envs, comm.rank, comm.size)), workers, comm.local_size)
+    workers = acting_workers(len(env_range(envs, comm.rank, comm.size)), workers, engine, comm.local_size)
     subprocesses = "one subprocess" if workers == 1 else f"{workers} subprocesses"
     return f"{envs} envs, " + (f"{comm.size} ranks, {subprocesses} each" if comm.size > 1 else f"{subprocesses} in all")
 

@@ -4,8 +4,10 @@ import threading
 import numpy as np
 import pytest
 
-from fastpong.envs.division import check_workers, divide
+from fastpong.envs.division import acting_workers, check_workers, divide
+from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.vector_env import VectorEnv
+from fastpong.errors import UsageError
 from fastpong.learners.updater import TwoThreads
 from fastpong.parallel import machine
 from fastpong.parallel.comm import Serial, env_range
@@ -48,12 +50,11 @@ def cores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
     ("cores", "alone", "of_four"),
     [
         (1, (1, 1), (1, 1)),
-        (2, (2, 2), (1, 1)),
-        (4, (4, 2), (1, 1)),
-        (8, (8, 2), (2, 2)),
-        (16, (16, 2), (4, 2)),
-        (64, (64, 2), (16, 2)),
-        (128, (64, 2), (16, 2)),
+        (2, (1, 2), (1, 1)),
+        (4, (3, 2), (1, 1)),
+        (8, (4, 2), (1, 2)),
+        (16, (4, 2), (1, 2)),
+        (128, (4, 2), (1, 2)),
     ],
     indirect=["cores"],
 )
@@ -62,14 +63,24 @@ def test_what_is_chosen_for_so_many_cores(cores: int, alone: tuple[int, int], of
     for ranks, expected in ((1, alone), (4, of_four)):
         envs, comm = len(env_range(64, 0, ranks)), Serial(ranks)
         comm.local_size = ranks
-        workers, threads = check_workers(envs, None, ranks), set[int]()
+        workers, threads = acting_workers(envs, None, DEFAULT_ENGINE, ranks), set[int]()
         learner = TwoThreads(comm)
         learner.run(lambda half, seen=threads: seen.add(threading.get_ident()), [0, 1])
         learner.close()
         assert (workers, len(threads)) == expected
         owned, _, groups, parts = divide(envs, workers, 2)
-        assert {len(own) for own in owned} == {envs // workers} and [len(group) for group in groups] == [envs // 2] * 2
-        assert [len(part) for part in parts] == [min(workers, envs // 2)] * 2  # messages for a step of a group
+        assert {len(own) for own in owned} <= {envs // workers, envs // workers + 1}
+        assert [len(group) for group in groups] == [envs // 2] * 2
+        assert [len(part) for part in parts] == [workers] * 2  # messages for a step of a group
+
+
+@pytest.mark.parametrize("cores", [16], indirect=True)
+def test_ale_takes_all_cores_and_many_envs_of_the_console_all_but_one(cores: int) -> None:
+    assert acting_workers(64, None, "ale") == check_workers(64, None) == cores
+    assert acting_workers(512, None, "console") == cores - 1
+    assert acting_workers(64, 7, "console") == 7
+    with pytest.raises(UsageError, match="64 or fewer"):
+        acting_workers(64, 65, "console")
 
 
 @pytest.mark.parametrize("cores", [16], indirect=True)
