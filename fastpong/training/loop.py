@@ -61,10 +61,10 @@ def train(
     """Train until the target, a limit or an interruption; the run folder then holds a checkpoint of the end.
 
     Every rank calls this with the same arguments. Rank 0 shows progress, alone reads and writes the run folder, which
-    exists, and returns the result of all. `workers` are the env subprocesses of each rank, see
-    `acting_workers`: they and the `engine` change nothing but the speed. With a `cluster` its `fastpong.training.remote.RayActor`
-    step the envs. With `resume` the run goes on from its newest checkpoint. Raises `UsageError`, `EnvError`,
-    `LostError`, `CheckpointError`, `DivergedError` or `RanksError`; the last checkpoint is then intact.
+    exists, and returns the result of all. `workers` are the env subprocesses of each rank, see `acting_workers`:
+    they and the `engine` change nothing but the speed. With a `cluster` its `fastpong.training.remote.RayActor` step
+    the envs. With `resume` the run goes on from its newest checkpoint. Raises `UsageError`, `EnvError`, `LostError`,
+    `CheckpointError`, `DivergedError` or `RanksError`; the last checkpoint is then intact.
     """
     comm, limits = comm or Serial(), limits or Limits()
     with (
