@@ -109,8 +109,9 @@ class Experiment:
         folder = self._folder(arm, seed)
         shutil.rmtree(folder, ignore_errors=True)
         limits = ["--run", folder, "--steps", self.steps, *EVERY, *(["--workers", 1] * (self.at_once > 1))]
+        before = 0.0
         if arm.late:
-            self._branch(arm, seed)
+            before = self._branch(arm, seed)
             command = arm.fastpong("train", *limits, "--resume")
         else:
             changes = [word for setting in arm.set for word in ("--set", setting)]
@@ -121,7 +122,7 @@ class Experiment:
                 time.sleep(0.5)
                 newest = RunFolder(folder).checkpoints()[:1]
                 for seconds in self.greedy if newest else ():
-                    if seconds not in taken and time.perf_counter() - began >= seconds:
+                    if seconds not in taken and time.perf_counter() - began + before >= seconds:
                         taken[seconds] = self._keep(newest[0], f"{arm.name}-{seed}-{seconds}.npz")
                 if newest and arm.name == "control" and any(other.late for other in self.arms):
                     if load(newest[0])[0]["learner.schedule_late_since"] < 0:  # late arms begin at the last such one
@@ -147,8 +148,11 @@ class Experiment:
         os.link(checkpoint, kept)
         return kept
 
-    def _branch(self, arm: Arm, seed: int) -> None:
-        """Begin a run where the late phase of the control was about to begin, with other settings."""
+    def _branch(self, arm: Arm, seed: int) -> float:
+        """Begin a run where the late phase of the control was about to begin, with other settings.
+
+        Returns the seconds that it took to come there.
+        """
         arrays, facts = load_facts(self.out / f"before-late-{seed}.npz")
         config = changed(facts.config, parse_assignments([*arm.set, "target_score=22"]))
         if not config.critic_replay_batches:
@@ -156,6 +160,7 @@ class Experiment:
         folder = RunFolder(self._folder(arm, seed))
         folder.create(config, {"command": f"a branch at {facts.steps} steps of seed {seed}"})
         folder.save_checkpoint(arrays, replace(facts, config=config))
+        return facts.wall_s
 
 
 def results(files: Path) -> dict[str, Any]:
