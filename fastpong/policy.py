@@ -4,8 +4,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-import os
-
 import numpy as np
 
 from fastpong.arrays import F32, I64, U8, Arrays
@@ -165,8 +163,6 @@ def share_of_exploring_starts(config: Config, step: int) -> float:
 class ConvPolicy(Policy):
     """A convolution, a hidden layer, and a logit per action and the value on top."""
 
-    up = 0.5 if os.environ.get("PONG_UP", "0.5") == "adaptive" else float(os.environ.get("PONG_UP", "0.5"))
-
     def initialise(self, rng: np.random.Generator) -> None:
         """Small logits: Adam's steps soon make the features, and all actions are about equally likely at first."""
         net = ConvNet(self.config, self.config.num_actions + 1, rng)
@@ -181,7 +177,7 @@ class ConvPolicy(Policy):
     def act(self, inputs: Inputs, first: int, members: I64, step: int, greedy: bool = False) -> U8:
         """See `Policy`; some points begin with the paddle held."""
         share = share_of_exploring_starts(self.config, step)
-        starts = ExploringStarts(self._start_key, share, self.config.exploring_start_steps, self.up, float(os.environ.get('PONG_MID', '0')), int(os.environ.get('PONG_MID_STEPS', '8')))
+        starts = ExploringStarts(self._start_key, share, self.config.exploring_start_steps)
         return acting.act(inputs, first, members, self.net.network, starts, self._noise(step, greedy))
 
     def scale_logits(self, factor: float) -> None:

@@ -32,15 +32,8 @@ def forced_steps(
     """
     if begins:
         draw = uniform(starts.key, env, step) / max(starts.probability, 1e-30)
-        up = starts.up
-        way = (up - draw) / max(up, 1e-30) if draw < up else (draw - up) / max(1.0 - up, 1e-30)
-        left = min(starts.max_steps, 1 + int(way * starts.max_steps)) if draw < 1.0 else 0
-        return left if draw < up else -left
-    if before == 0 and starts.mid > 0.0:
-        draw = uniform(starts.key + 1, env, step) / (starts.mid * max(starts.probability, 1e-30))
-        if draw < 1.0:
-            left = min(starts.mid_steps, 1 + int(abs(2.0 * draw - 1.0) * starts.mid_steps))
-            return left if draw < 0.5 else -left
+        left = min(starts.max_steps, 1 + int(abs(2.0 * draw - 1.0) * starts.max_steps)) if draw < 1.0 else 0
+        return left if draw < 0.5 else -left
     return before - 1 if before > 0 else before + 1 if before < 0 else 0
 
 

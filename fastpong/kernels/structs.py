@@ -45,9 +45,6 @@ class ExploringStarts(NamedTuple):
     key: int  # uint64
     probability: float
     max_steps: int
-    up: float
-    mid: float
-    mid_steps: int
 
 
 class Mlp(NamedTuple):

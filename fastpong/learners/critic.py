@@ -8,8 +8,6 @@ its TD errors have a third of the variance (docs/log). It differs from PPG (Cobb
 
 from typing import Any
 
-import os
-
 import numpy as np
 import numpy.typing as npt
 
@@ -28,14 +26,6 @@ SPAN = 32
 
 EMA_DECAY = 0.99
 """Of the moving average of the weights, per minibatch."""
-
-
-def shaped(rewards, steps):
-    w = float(os.environ.get("PONG_LOSS", "1"))
-    until = float(os.environ.get("PONG_LOSS_FROM", "0"))
-    if until and steps < until: w = 1 + (w - 1) * steps / until
-    win = float(os.environ.get("PONG_WIN", "1"))
-    return np.where(rewards < 0, max(w, 1e-6) * rewards, win * rewards).astype(np.float32)
 
 
 class Critic:
@@ -62,7 +52,7 @@ class Critic:
         """Return the values float32 (m,) of some samples, by the averaged weights."""
         return samples.values(self._mean)
 
-    def learn(self, rollout: Rollout, gamma: float, learning_rate: float, steps: int = 0) -> float:
+    def learn(self, rollout: Rollout, gamma: float, learning_rate: float) -> float:
         """Learn λ-returns, discounted by `gamma`, of steps drawn from all rows that the rollout keeps.
 
         The last row has no outcome yet, and the first ones serve as history. Returns the share of the variance of these
@@ -77,7 +67,7 @@ class Critic:
         samples = Samples(rollout.inputs, (rows[:, :, None] * envs + np.arange(envs)).reshape(-1), self._threads)
         values = self.values(samples).reshape(number, span + 1, envs)
         targets = np.zeros_like(values)
-        targets[:, :-1] = self._returns(rollout, rows[:, :-1], values, gamma, steps)
+        targets[:, :-1] = self._returns(rollout, rows[:, :-1], values, gamma)
         ids = self._sample_ids((rollout.arrays.forced[rows] == 0).reshape(-1), number * span, span)
         none = np.zeros(0, np.float32)
         transitions = Transitions(np.zeros(0, np.uint8), none, none, targets.reshape(-1))
@@ -100,7 +90,7 @@ class Critic:
         ids[ids >= 0] = np.where(learnable[ids[ids >= 0]], ids[ids >= 0], -1)
         return ids
 
-    def _returns(self, rollout: Rollout, rows: I64, values: F32, gamma: float, steps: int = 0) -> F32:
+    def _returns(self, rollout: Rollout, rows: I64, values: F32, gamma: float) -> F32:
         """Return λ-returns float32 (number, span, envs) of stretches of rows (number, span)."""
         number, span, envs = len(rows), rows.shape[1], rollout.num_envs
 
@@ -109,7 +99,7 @@ class Critic:
 
         targets, advantages = (np.zeros((span, number * envs), np.float32) for _ in range(2))
         returns.advantages_of(
-            side_by_side(shaped(rollout.arrays.rewards[rows], steps)), side_by_side(rollout.arrays.ended[rows]), side_by_side(values),
+            side_by_side(rollout.arrays.rewards[rows]), side_by_side(rollout.arrays.ended[rows]), side_by_side(values),
             gamma, self.LAMBDA, self.LAMBDA, advantages, targets,
         )  # fmt: skip
         return targets.reshape(span, number, envs).swapaxes(0, 1)

@@ -2,15 +2,13 @@
 
 from typing import NamedTuple
 
-import os
-
 import numpy as np
 
 from fastpong.arrays import F32, I64, Arrays, Bool
 from fastpong.config import Config
 from fastpong.kernels import epochs, returns
 from fastpong.kernels.structs import Loss, Transitions
-from fastpong.learners.critic import Critic, shaped
+from fastpong.learners.critic import Critic
 from fastpong.learners.schedule import Schedule
 from fastpong.learners.updater import Epochs, Samples, TwoThreads, Updater
 from fastpong.noise import SHUFFLE, stream_key
@@ -76,44 +74,21 @@ class PPO:
         """Learn from all new rows but the last, whose value stands for what comes after them."""
         c, steps, schedule = self.config, stats.steps, self.schedule
         begin, end = int(rollout.first_unused[0]), rollout.rows - 1
-        batch = self._prepare(rollout, begin, end, schedule.gamma(steps), steps)
-        self._count_starts(rollout, begin, end)
+        batch = self._prepare(rollout, begin, end, schedule.gamma(steps))
         epochs = self._run_epochs(rollout, batch, begin, steps)
         sums = self._summarise(rollout, batch, begin, epochs, steps)
         keep = 0
         if self._critic and schedule.late_since is not None:
             keep = c.critic_replay_batches * c.rollout_steps
             rate = c.learning_rate * schedule.anneal_factor(steps)
-            self.statistics["critic_explained_variance"] = self._critic.learn(rollout, schedule.gamma(steps), rate, steps)
+            self.statistics["critic_explained_variance"] = self._critic.learn(rollout, schedule.gamma(steps), rate)
         rollout.release(end, keep)
         schedule.adapt(steps, int(sums["won"]), int(sums["lost"]), sums["kl"])
         # Sampled actions differ from the likeliest one even where that is known to be better: without growing logits
         # the entropy stays at a third of its greatest value, whatever the coefficient of its bonus.
         self.policy.scale_logits(schedule.logit_factor(steps, sums["entropy"]))
 
-    def _count_starts(self, rollout, begin, end):
-        a = rollout.arrays
-        if not hasattr(self, "_start"):
-            n = rollout.num_envs
-            self._start, self._begins, self._tally = np.zeros(n, np.int64), np.ones(n, bool), np.zeros((3, 2))
-        decay = float(os.environ.get("PONG_DECAY", "0.95"))
-        self._tally *= decay
-        for r in range(begin, end):
-            self._start = np.where(self._begins, np.sign(a.forced[r]), self._start)
-            ended = a.rewards[r] != 0
-            for d in (-1, 0, 1):
-                m = self._start == d
-                self._tally[d + 1, 0] += np.sum(m & (a.rewards[r] > 0)); self._tally[d + 1, 1] += np.sum(m & (a.rewards[r] < 0))
-            self._begins = ended
-        rates = (self._tally[:, 0] + 2) / (self._tally.sum(1) + 40)
-        power = float(os.environ.get("PONG_POWER", "3"))
-        up = rates[2] ** power / (rates[2] ** power + rates[0] ** power)
-        if os.environ.get("PONG_UP") == "adaptive":
-            self.policy.up = min(0.9, max(0.1, up))
-        if os.environ.get("PONG_TELL"):
-            print("START", np.round(rates, 3).tolist(), round(self.policy.up, 2), flush=True)
-
-    def _prepare(self, rollout: Rollout, begin: int, end: int, gamma: float, steps: int = 0) -> _Batch:
+    def _prepare(self, rollout: Rollout, begin: int, end: int, gamma: float) -> _Batch:
         """Compute advantages (GAE) and returns of the rows begin … end − 1, and list their distinct patches."""
         c, arrays, envs = self.config, rollout.arrays, rollout.num_envs
         samples = Samples(rollout.inputs, np.arange(begin * envs, (end + 1) * envs), self._threads)
@@ -122,7 +97,7 @@ class PPO:
             values, gae_lambda = self._critic.values(samples).reshape(-1, envs), self._critic.LAMBDA
         advantages, targets = (np.zeros((end - begin, envs), np.float32) for _ in range(2))
         returns.advantages_of(
-            shaped(arrays.rewards[begin:end], steps), arrays.ended[begin:end], values, gamma, gae_lambda, c.return_lambda,
+            arrays.rewards[begin:end], arrays.ended[begin:end], values, gamma, gae_lambda, c.return_lambda,
             advantages, targets,
         )  # fmt: skip
         if c.baseline != "value":
