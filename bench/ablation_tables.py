@@ -11,7 +11,7 @@ Values = dict[str, float]
 """One measure by seed; nan where there is none."""
 
 STEPS_SPANS = ((0.2e6, 1.2e6), (1.5e6, 2.5e6))
-SECONDS_SPANS = ((8.0, 30.0), (40.0, 80.0))
+SECONDS_SPANS = ((8.0, 30.0), (30.0, 50.0))
 """Over which the share of points won is averaged."""
 
 SCORES = (0, 10, 17, 18)
