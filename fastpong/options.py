@@ -174,7 +174,7 @@ Runs = Annotated[
     typer.Argument(help="Run folders, folders of runs, metrics.jsonl files, or files of bench/runs.", metavar="RUN…"),
 ]
 By = Annotated[str | None, option("Group the runs by these settings, as gamma,num_envs.", "--by", metavar="KEY,…")]
-XAxis = Annotated[str, option("The x axis: steps, frames or minutes.", "--x", default="steps", metavar="AXIS")]
+XAxis = Annotated[str, option("The x axis: steps, frames, minutes or seconds.", "--x", default="steps", metavar="AXIS")]
 To = Annotated[
     str | None, option("Tell when these scores were reached.", "--to", default="0,10,17 in a table", metavar="SCORE,…")
 ]

@@ -17,6 +17,7 @@ AXES = {
     "steps": (X("steps", 1e-6), Axis("million steps (4 frames each)", "M", 2)),
     "frames": (X("steps", 4e-6), Axis("million frames", "M", 2)),
     "minutes": (X("wall_s", 1 / 60), Axis("minutes", "min", 2)),
+    "seconds": (X("wall_s", 1.0), Axis("seconds", "s", 0)),
 }
 """What the x axis may show."""
 

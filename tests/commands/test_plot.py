@@ -101,7 +101,7 @@ def test_without_a_picture_a_terminal_shows_curve_and_table(
         "8",
         "of",
         "8",
-    ]  # README: 32 s
+    ]  # X16: 32 s, see RECORDS
     assert told[3][:5] == ["17", "2.09", "1.61", "or", "later"] and told[3][5:] == "3 of 8 not by 2.40".split()
 
 
@@ -154,7 +154,7 @@ def test_wrong_usage(tmp_path: Path) -> None:
     good = write_run(tmp_path / "b", [1.0])
     refuse("no finished game", write_run(tmp_path / "a", [None]))
     refuse("cannot read", tmp_path / "nothing")
-    refuse("--x is one of steps, frames, minutes", good, x="games")
+    refuse("--x is one of steps, frames, minutes, seconds", good, x="games")
     refuse("not 'gama': did you mean gamma", good, by="seed,gama")
     for to in ("", "ten", "0,22", "nan"):
         refuse(f"--to takes scores from -21 to 21 with commas, as 0,10,17, not '{to}'", good, to=to)
