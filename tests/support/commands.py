@@ -1,6 +1,7 @@
 """The command line in subprocesses: run to its end, or started and watched."""
 
 import io
+import os
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import psutil
 import pytest
@@ -61,10 +63,8 @@ def here(*arguments: str, cwd: Path, **variables: str) -> subprocess.CompletedPr
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     handlers = {number: signal.getsignal(number) for number in signals}
     out, err = (io.TextIOWrapper(io.BytesIO(), write_through=True) for _ in range(2))
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, mock.patch.dict(os.environ, variables):  # EnvPool sets MPLBACKEND
         patch.chdir(cwd)
-        for name, value in variables.items():
-            patch.setenv(name, value)
         for name, stream in (("argv", [PROGRAM, *arguments]), ("stdout", out), ("stderr", err)):
             patch.setattr(sys, name, stream)
         patch.setattr(warnings, "showwarning", warnings.showwarning)  # the program changes it
