@@ -63,7 +63,7 @@ def here(*arguments: str, cwd: Path, **variables: str) -> subprocess.CompletedPr
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     handlers = {number: signal.getsignal(number) for number in signals}
     out, err = (io.TextIOWrapper(io.BytesIO(), write_through=True) for _ in range(2))
-    with pytest.MonkeyPatch.context() as patch, mock.patch.dict(os.environ, variables):  # EnvPool sets MPLBACKEND
+    with pytest.MonkeyPatch.context() as patch, mock.patch.dict(os.environ, variables):
         patch.chdir(cwd)
         for name, stream in (("argv", [PROGRAM, *arguments]), ("stdout", out), ("stderr", err)):
             patch.setattr(sys, name, stream)
