@@ -32,7 +32,7 @@ def test_signals_to_the_whole_group_save_first_and_the_run_goes_on_bit_for_bit(t
     arguments = ["train", *SMALL, *settings(log_interval=400)]
     run, steps = RunFolder(tmp_path / "parts"), 0
     for number in (signal.SIGINT, signal.SIGHUP):  # SIGTERM: tests/parallel/test_mpi.py
-        begin = ["train", "--resume"] if run.exists() else arguments
+        begin = ["train", "--resume", "--workers", "2"] if run.exists() else arguments
         process = start(*begin, "--run", "parts", cwd=tmp_path, start_new_session=True)
         wait_for(functools.partial(is_beyond, run, steps))
         workers = workers_of(process)
