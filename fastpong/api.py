@@ -85,8 +85,8 @@ def train(
     resume : bool
         Go on with `run`, or with the latest run.
     workers : int, optional
-        Env subprocesses; by default as many as there are cores but for one, which this process has. They change
-        nothing but the speed.
+        Env subprocesses; by default one per core but for one core, which this process has, and one per 16 envs at
+        most; with ALE one per core. They change nothing but the speed.
     engine : str
         What steps the games, one of `fastpong.envs.engine.ENGINES`; it changes nothing but the speed. A run goes on
         with the one that saved it.
