@@ -17,7 +17,7 @@ PRESETS = {
     "fast": ([*settings(batch_size=256, minibatch_size=256)], "points won"),
     "karpathy": ([*settings(hidden_units=8), "--batch-games", "1"], "resetting env. episode reward total was -"),
     "ray": ([*settings(hidden_units=8), "--batch-games", "1"], "Batch 1 computed 1 rollouts in "),
-    "ppg": ([*settings(hidden_units=8), "--window-seconds", "0.2"], " @ 1.0e-03 lr, "),
+    "ppg": ([*settings(hidden_units=8), "--window-seconds", "0.02"], " @ 1.0e-03 lr, "),
 }
 """What makes a run of each preset short, and a part of the lines that it alone has."""
 
