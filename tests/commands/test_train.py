@@ -74,7 +74,7 @@ def test_a_run_resumed_at_its_limit_stays_as_it_is(tmp_path: Path) -> None:
 
 def test_ppg_goes_on_after_its_first_windows(tmp_path: Path) -> None:
     """Its windows are of time, and two seconds are a run for the console: here they are shorter."""
-    steps = ["--steps", "40000", *settings(window_seconds=0.1)]
+    steps = ["--steps", "40000", *settings(window_seconds=0.02)]
     done = here("train", "--preset", "ppg", "--envs", "8", *steps, "--run", "run", cwd=tmp_path)
     assert done.returncode == 0 and "the limit of steps is reached" in done.stdout
     assert len(read_metrics(tmp_path / "run" / "metrics.jsonl")) > 1

@@ -68,7 +68,7 @@ def test_ranks_go_on_with_a_run_and_make_the_same_updates(tmp_path: Path) -> Non
 
 
 def test_ppg_reports_windows(tmp_path: Path) -> None:
-    done = run(2, *training(tmp_path / "run", "ppg", 12_000, "--window-seconds", "0.1"))
+    done = run(2, *training(tmp_path / "run", "ppg", 12_000, "--window-seconds", "0.02"))
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stderr.splitlines() if line.endswith("r/Kup")]
     assert len(lines) >= 3

@@ -22,7 +22,7 @@ SMALL: dict[str, tuple[str, dict[str, Any]]] = {
     "late": ("fast", {**_ALL, **_PPO, "late_by_step": 0, "critic_replay_batches": 1}),
     "karpathy": ("karpathy", {**_ALL, **_REINFORCE}),
     "ray": ("ray", {**_ALL, **_REINFORCE}),
-    "ppg": ("ppg", {**_ALL, "hidden_units": 32, "window_seconds": 0.2}),
+    "ppg": ("ppg", {**_ALL, "hidden_units": 32, "window_seconds": 0.02}),
     "command": ("karpathy", {"num_envs": 4, "hidden_units": 8, "batch_games": 1, "eval_games": 0}),
 }
 """Preset and changes of small runs; in ``late`` the late phase begins with the first batch.
