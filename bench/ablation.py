@@ -4,9 +4,9 @@
     python -m bench.ablation NAME --table                      print them
 
 ``bench/runs/ablation-NAME/arms.toml`` says what is run; the results stand beside it, a file for each arm. An arm has
-`set`, settings; `source`, a checkout with other code; `seeds_from`, which is added to each seed (a second control says
-by how much two equal arms differ); `late`, if it begins where the late phase of the control of that seed was about to
-begin, and so shares with it what came before:
+`set`, settings; `source`, a checkout with other code; `steps`, if its runs are longer or shorter; `seeds_from`, which
+is added to each seed (a second control says by how much two equal arms differ); `late`, if it begins where the late
+phase of the control of that seed was about to begin, and so shares with it what came before:
 
     seeds = [36, 37, 38]
     steps = 2_500_000
@@ -61,6 +61,7 @@ class Arm:
     name: str
     set: tuple[str, ...] = ()
     source: str = "."
+    steps: int | None = None
     seeds_from: int = 0
     late: bool = False
 
@@ -108,7 +109,7 @@ class Experiment:
         """Train a seed to the last step, and let its weights play; return what the tables need of it."""
         folder = self._folder(arm, seed)
         shutil.rmtree(folder, ignore_errors=True)
-        limits = ["--run", folder, "--steps", self.steps, *EVERY, *(["--workers", 1] * (self.at_once > 1))]
+        limits = ["--run", folder, "--steps", arm.steps or self.steps, *EVERY, *(["--workers", 1] * (self.at_once > 1))]
         before = 0.0
         if arm.late:
             before = self._branch(arm, seed)
