@@ -11,21 +11,24 @@ from fastpong.parallel.machine import usable_cores
 _FEWEST = 16
 """Envs of a worker at least, if nobody says how many workers there are: 64 envs train as fast with 4 as with 16."""
 
+_OWN_PART = 8
+"""One env in so many is stepped by a caller that has one worker beside it, which would work longer than the caller."""
+
 
 class Division(NamedTuple):
     """Which worker has which envs, and which envs are in which group."""
 
     owned: list[range]
-    """Envs of each worker; the first worker has the most."""
+    """Envs of each worker, the first of which has the most; then the caller's own, if there are any."""
 
     cuts: list[list[range]]
-    """Of each worker, its envs in each group, counted from its own first one."""
+    """Of each of these, the envs in each group, counted from its own first one."""
 
     groups: list[I64]
     """Envs of each group, ascending."""
 
     parts: list[list[tuple[int, slice]]]
-    """For each group the workers that take part in it, and where their envs stand in it."""
+    """For each group who takes part in it, as an index of `owned`, and where its envs stand in it."""
 
 
 def check_workers(env_count: int, workers: int | None, local_size: int = 1) -> int:
@@ -53,14 +56,24 @@ def acting_workers(env_count: int, workers: int | None, engine: str, local_size:
     return check_workers(env_count, workers, local_size)
 
 
-def divide(env_count: int, workers: int, groups: int) -> Division:
-    """Divide envs evenly: every worker takes part in every group, if it has enough of them."""
-    owned, cuts = _even(env_count, workers), []
+def own_envs(env_count: int, workers: int, engine: str) -> int:
+    """Return how many of some envs a caller had better step itself that acts while so many workers step the others."""
+    return env_count // _OWN_PART if workers == 1 and engine != "ale" else 0
+
+
+def divide(env_count: int, workers: int, groups: int, own: int = 0) -> Division:
+    """Divide envs evenly: every worker takes part in every group, if it has enough of them.
+
+    The last `own` envs are the caller's.
+    """
+    owned, cuts = _even(env_count - own, workers), []
+    if own:
+        owned.append(range(env_count - own, env_count))
     members: list[list[int]] = [[] for _ in range(groups)]
     parts: list[list[tuple[int, slice]]] = [[] for _ in range(groups)]
     for worker, envs in enumerate(owned):
-        # Which group gets a remainder differs, so that groups are of one size.
-        cuts.append(_even(len(envs), groups, turn=worker % groups))
+        # A remainder goes to the groups after those that had the last one, so that groups are of one size.
+        cuts.append(_even(len(envs), groups, turn=-envs.start % groups))
         for group, part in enumerate(cuts[-1]):
             if part:
                 start = len(members[group])

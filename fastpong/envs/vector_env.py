@@ -2,7 +2,8 @@
 
 The envs are cut into groups (double-buffered sampling). A subprocess finds the next group's actions waiting in its
 pipe when it has finished one, so the emulators run while the parent computes. A step costs one message and one wake-up
-per subprocess; observations go through shared memory and are never copied or pickled.
+per subprocess; observations go through shared memory and are never copied or pickled. A caller that would wait long
+steps a few envs itself.
 """
 
 import functools
@@ -19,10 +20,11 @@ from gymnasium.vector.utils import batch_space
 from fastpong.arrays import U8, Arrays
 from fastpong.config import Config
 from fastpong.envs.base import Envs, unfinished
-from fastpong.envs.division import acting_workers, check_workers, divide
+from fastpong.envs.division import acting_workers, check_workers, divide, own_envs
 from fastpong.envs.emulators import MAX_GROUPS, Emulators
 from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.memory import SharedArrays, fields
+from fastpong.envs.own_envs import OwnEnvs
 from fastpong.envs.process import Process, end_all, start_method
 from fastpong.envs.verify import usable
 from fastpong.envs.worker import GONE, work
@@ -54,6 +56,8 @@ class VectorEnv(AsyncVectorEnv, Envs):
         Is told of subprocesses that died or hung, and were replaced.
     pinned : bool
         Whether the subprocesses stay on their cores.
+    own : int
+        How many envs, the last ones, this process steps itself when it would wait for the subprocesses.
     extras : sequence of str
         Which of `fastpong.envs.engine.EXTRAS` are wanted in `arrays`.
 
@@ -77,29 +81,30 @@ class VectorEnv(AsyncVectorEnv, Envs):
         env_offset: int = 0,
         losses: Losses | None = None,
         pinned: bool = False,
+        own: int = 0,
         extras: Sequence[str] = (),
         engine: str = DEFAULT_ENGINE,
     ):
         if env_count < 1:
             raise UsageError(f"num_envs must be 1 or more, not {env_count}")
-        owned, cuts, members, self._parts = divide(
-            env_count, check_workers(env_count, workers), min(groups, env_count, MAX_GROUPS)
-        )
+        workers = check_workers(env_count - own, workers)
+        owned, cuts, members, self._parts = divide(env_count, workers, min(groups, env_count, MAX_GROUPS), own)
         engine = usable(engine)
-        self.workers, self._in_flight = len(owned), [False] * len(members)
+        self.workers, self._in_flight = workers, [False] * len(members)
         self._memory = SharedArrays(env_count, fields(engine, extras))
         self._begin(range(env_offset, env_offset + env_count), members, self._memory.arrays, seed, engine)
         rules = frame_skip, repeat_action_probability, num_actions, engine
         functions = [
-            functools.partial(Emulators, range(env_offset + own.start, env_offset + own.stop), cut, *rules)
-            for own, cut in zip(owned, cuts, strict=True)
+            functools.partial(Emulators, range(env_offset + some.start, env_offset + some.stop), cut, *rules)
+            for some, cut in zip(owned, cuts, strict=True)
         ]
         body, method = functools.partial(work, self._memory, owned), start_method(engine)
         self.losses = losses or Losses()
-        self.closed, self._broken, self._handles = False, False, []
+        self.closed, self._broken = False, False
+        self._handles: list[WorkerHandle] = []
         try:
             super().__init__(
-                functions,
+                functions[:workers],
                 shared_memory=False,  # gymnasium's has a name, and a lock for each array
                 copy=False,
                 context=method,
@@ -121,6 +126,11 @@ class VectorEnv(AsyncVectorEnv, Envs):
             rows = self.arrays["rows"][owned[index].start : owned[index].stop]
             name, ends = f"env subprocess {index}", (cast(Process, process), pipe)
             self._handles.append(WorkerHandle(name, ends, again, rows, cuts[index], self.losses))
+        mine = {name: array[env_count - own :] for name, array in self.arrays.items()}
+        self._takers: list[WorkerHandle | OwnEnvs] = [
+            *self._handles,
+            *(OwnEnvs(function(), mine) for function in functions[workers:]),
+        ]
 
     @classmethod
     def of(
@@ -132,7 +142,7 @@ class VectorEnv(AsyncVectorEnv, Envs):
         workers = acting_workers(len(envs), workers, engine)
         return cls(
             len(envs), workers, config.seed, config.frame_skip, config.repeat_action_probability, config.num_actions,
-            env_offset=envs.start, losses=losses, engine=engine,
+            env_offset=envs.start, losses=losses, own=own_envs(len(envs), workers, engine), engine=engine,
         )  # fmt: skip
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Arrays, dict[str, Any]]:
@@ -156,8 +166,8 @@ class VectorEnv(AsyncVectorEnv, Envs):
             raise unfinished()
         self._broken = True  # until all have it
         head, chosen = self._next_step(group, actions)
-        for worker, part in self._parts[group]:
-            self._handles[worker].send(head + chosen[part])
+        for taker, part in self._parts[group]:
+            self._takers[taker].send(head + chosen[part])
         self._in_flight[group] = True
         self._broken = False
 
@@ -168,15 +178,15 @@ class VectorEnv(AsyncVectorEnv, Envs):
         if not self._in_flight[group]:
             return
         self._broken = True  # until all have answered
-        for worker, _ in self._parts[group]:
-            self._handles[worker].wait()
+        for taker, _ in reversed(self._parts[group]):  # this process first, while the others work
+            self._takers[taker].wait()
         self._in_flight[group] = False
         self._broken = False
 
     def _clear(self) -> None:
         if self._broken:  # nobody knows who has been told what: an interrupt comes between any two lines
-            for handle in self._handles:
-                handle.restart()
+            for taker in self._takers:
+                taker.restart()
             self._in_flight = [False] * len(self.groups)
             self._broken = False
         else:
@@ -184,10 +194,10 @@ class VectorEnv(AsyncVectorEnv, Envs):
 
     def _tell(self, message: bytes) -> None:
         self._broken = True
-        for handle in self._handles:
-            handle.send(message)
-        for handle in self._handles:
-            handle.wait()
+        for taker in self._takers:
+            taker.send(message)
+        for taker in self._takers:
+            taker.wait()
         self._broken = False
 
     def _check_spaces(self) -> None:

@@ -4,7 +4,7 @@ import threading
 import numpy as np
 import pytest
 
-from fastpong.envs.division import acting_workers, check_workers, divide
+from fastpong.envs.division import acting_workers, check_workers, divide, own_envs
 from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.errors import UsageError
@@ -14,12 +14,16 @@ from fastpong.parallel.comm import Serial, env_range
 from fastpong.parallel.machine import usable_cores
 
 
-@pytest.mark.parametrize(("envs", "workers", "groups"), [(64, 16, 2), (5, 3, 2), (7, 1, 3), (1, 1, 1), (9, 4, 4)])
-def test_each_env_has_a_worker_and_a_group(envs: int, workers: int, groups: int) -> None:
-    division = divide(envs, workers, groups)
+@pytest.mark.parametrize(
+    ("envs", "workers", "groups", "own"),
+    [(64, 16, 2, 0), (5, 3, 2, 0), (7, 1, 3, 0), (1, 1, 1, 0), (9, 4, 4, 0), (64, 1, 2, 8), (9, 2, 2, 1)],
+)
+def test_each_env_has_a_worker_and_a_group(envs: int, workers: int, groups: int, own: int) -> None:
+    division = divide(envs, workers, groups, own)
+    assert len(division.owned) == workers + (own > 0) and (not own or division.owned[-1] == range(envs - own, envs))
     assert [env for owned in division.owned for env in owned] == list(range(envs))
     assert sorted(np.concatenate(division.groups)) == list(range(envs))
-    assert max(map(len, division.owned)) == len(division.owned[0]) <= -(-envs // workers)
+    assert max(map(len, division.owned)) == len(division.owned[0]) <= -(-(envs - own) // workers)
     sizes = [len(group) for group in division.groups]
     assert max(sizes) - min(sizes) <= 1
     for worker, (owned, cuts) in enumerate(zip(division.owned, division.cuts, strict=True)):
@@ -79,6 +83,7 @@ def test_ale_takes_all_cores_and_many_envs_of_the_console_all_but_one(cores: int
     assert acting_workers(64, None, "ale") == check_workers(64, None) == cores
     assert acting_workers(512, None, "console") == cores - 1
     assert acting_workers(64, 7, "console") == 7
+    assert [own_envs(64, *rest) for rest in ((1, "console"), (2, "console"), (1, "ale"))] == [8, 0, 0]
     with pytest.raises(UsageError, match="64 or fewer"):
         acting_workers(64, 65, "console")
 

@@ -14,11 +14,18 @@ from tests.support.envs import play_at_random
 
 
 @pytest.mark.parametrize(
-    ("env_count", "workers", "groups", "engine"),
-    [*((*one, "console") for one in [(5, 2, 2), (5, 3, 2), (5, 5, 2), (7, 1, 3), (1, 1, 2)]), (5, 3, 2, "ale")],
+    ("env_count", "workers", "groups", "own", "engine"),
+    [
+        *((*one, 0, "console") for one in [(5, 2, 2), (5, 3, 2), (5, 5, 2), (7, 1, 3), (1, 1, 2)]),
+        *((*one, "console") for one in [(5, 1, 2, 1), (6, 2, 2, 3), (9, 1, 3, 2)]),
+        *((5, 3, 2, own, "ale") for own in (0, 2)),
+    ],
 )
-def test_any_distribution_plays_the_same_games(env_count: int, workers: int, groups: int, engine: str) -> None:
-    with VectorEnv(env_count, workers, seed=6, groups=groups, engine=engine) as envs:
+def test_any_distribution_plays_the_same_games(
+    env_count: int, workers: int, groups: int, own: int, engine: str
+) -> None:
+    with VectorEnv(env_count, workers, seed=6, groups=groups, own=own, engine=engine) as envs:
+        assert len({process.pid for process in envs.processes}) == workers
         assert sorted(np.concatenate(envs.groups).tolist()) == list(range(env_count))
         assert max(map(len, envs.groups)) - min(map(len, envs.groups)) <= 1
         envs.reset()
@@ -29,7 +36,7 @@ def test_any_distribution_plays_the_same_games(env_count: int, workers: int, gro
 
 
 def test_snapshot_moves_to_other_workers(engine: str) -> None:
-    with VectorEnv(5, 2, seed=3, engine=engine) as envs:
+    with VectorEnv(5, 2, seed=3, own=1, engine=engine) as envs:
         envs.reset()
         play_at_random(envs, 40)
         for group, members in enumerate(envs.groups):
@@ -37,7 +44,7 @@ def test_snapshot_moves_to_other_workers(engine: str) -> None:
         saved = envs.snapshot()
         expected = play_at_random(envs, 30)
     assert saved["steps"].tolist() == [41] * 5
-    with VectorEnv(5, 3, seed=3, engine=engine) as envs:
+    with VectorEnv(5, 2, seed=3, own=2, engine=engine) as envs:
         envs.restore(saved)
         np.testing.assert_array_equal(envs.screens, saved["screens"])
         assert play_at_random(envs, 30) == expected
