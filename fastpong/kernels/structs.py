@@ -45,6 +45,7 @@ class ExploringStarts(NamedTuple):
     key: int  # uint64
     probability: float
     max_steps: int
+    heads: int
 
 
 class Mlp(NamedTuple):
@@ -113,6 +114,7 @@ class Loss(NamedTuple):
     entropy_coef: float
     value_coef: float
     scale: float
+    heads: int
 
 
 class Epoch(NamedTuple):
