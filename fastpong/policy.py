@@ -18,9 +18,6 @@ from fastpong.kernels.tiles import CHANNELS
 from fastpong.noise import ACTION, START, WEIGHTS, stream_key
 from fastpong.rollout.buffer import CHANGES, STRIPS, Rollout
 
-import os
-
-HEADS, HEAD_SCALE = int(os.environ.get("HEADS", "1")), float(os.environ.get("HEAD_SCALE", "0.1"))
 INIT_STD_DENSE, INIT_STD_CONV = 0.02, 0.1
 """Standard deviations of the first weights of the hidden layer, and of the convolution."""
 
@@ -70,7 +67,7 @@ def checked_weights(config: Config, arrays: Arrays) -> Arrays:
     or no numbers.
     """
     ppo, weights = config.algorithm == "ppo", {}
-    for name, shape in (_conv_shapes(config, HEADS * (config.num_actions + 1)) if ppo else _mlp_shapes(config)).items():
+    for name, shape in (_conv_shapes(config, config.num_actions + 1) if ppo else _mlp_shapes(config)).items():
         array = arrays.get(name)
         if not isinstance(array, np.ndarray) or array.dtype.kind != "f" or array.shape != shape:
             found = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else "missing"
@@ -168,11 +165,8 @@ class ConvPolicy(Policy):
 
     def initialise(self, rng: np.random.Generator) -> None:
         """Small logits: Adam's steps soon make the features, and all actions are about equally likely at first."""
-        self.heads = HEADS
-        actions = self.config.num_actions
-        net = ConvNet(self.config, HEADS * (actions + 1), rng)
-        for head in range(HEADS):
-            net.network.w2[head * (actions + 1) : head * (actions + 1) + actions] *= HEAD_SCALE
+        net = ConvNet(self.config, self.config.num_actions + 1, rng)
+        net.network.w2[:-1] *= 0.1
         self.weights = self.net = net
 
     def make_rollout(self, num_envs: int) -> Rollout:
@@ -183,12 +177,11 @@ class ConvPolicy(Policy):
     def act(self, inputs: Inputs, first: int, members: I64, step: int, greedy: bool = False) -> U8:
         """See `Policy`; some points begin with the paddle held."""
         share = share_of_exploring_starts(self.config, step)
-        starts = ExploringStarts(self._start_key, share, self.config.exploring_start_steps, self.heads)
+        starts = ExploringStarts(self._start_key, share, self.config.exploring_start_steps)
         return acting.act(inputs, first, members, self.net.network, starts, self._noise(step, greedy))
 
     def scale_logits(self, factor: float) -> None:
         """Multiply all logits: above 1 the policy becomes greedier."""
-        assert factor == 1.0 or self.heads == 1
         self.net.network.w2[: self.config.num_actions] *= np.float32(factor)
 
 

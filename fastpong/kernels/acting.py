@@ -118,10 +118,7 @@ def act(
         begins = arrays.steps_since_reset[sample] == 0 or arrays.rewards[before] != 0
         forced = forced_steps(int(arrays.forced[before]), begins, starts, noise.env_offset + members[m], noise.step)
         arrays.forced[sample] = forced
-        head = (noise.env_offset + members[m]) % starts.heads
-        arrays.values[sample] = outputs(
-            hidden[m], network.w2[head * (inputs.num_actions + 1) : (head + 1) * (inputs.num_actions + 1)], probs, logs
-        )
+        arrays.values[sample] = outputs(hidden[m], network.w2, probs, logs)
         if forced != 0:
             action = 0 if forced > 0 else 1
             arrays.log_probs[sample] = np.float32(0.0)

@@ -78,7 +78,7 @@ def learn_outputs(half: int, b: int, epoch: Epoch, network: Network, gradient: N
     add_side_inputs(epoch.inputs, samples, network.w1, hidden)
     loss_gradient(
         hidden, epoch.sample_ids[begin:end][part], epoch.transitions, network.w2,
-        Loss(loss.clip_low, loss.clip_high, loss.entropy_coef, loss.value_coef, epoch.scales[b], loss.heads),
+        Loss(loss.clip_low, loss.clip_high, loss.entropy_coef, loss.value_coef, epoch.scales[b]),
         gradient.w2, grad_hidden, epoch.statistics[half],
     )  # fmt: skip
     side_gradient(epoch.inputs, samples, grad_hidden, gradient.w1)

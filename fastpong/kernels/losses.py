@@ -61,13 +61,12 @@ def loss_gradient(
     in Yu et al., "DAPO", 2025, equation 10). The KL divergence is estimated by (ρ − 1) − log ρ (Schulman,
     "Approximating KL divergence", 2020). A network without logits has the last term only. Twin: naive.loss_gradient.
     """
-    units, actions = hidden.shape[1], 3 if w2.shape[0] > 1 else 0
+    units, actions = hidden.shape[1], w2.shape[0] - 1
     probs, logs = np.empty(actions, np.float32), np.empty(actions, np.float32)
     slopes = np.empty(actions + 1, np.float32)
     for m in range(len(sample_ids)):
         sample, unit, grad = sample_ids[m], hidden[m], grad_hidden[m]
-        base = (sample % loss.heads) * (actions + 1)
-        error = transitions.returns[sample] - outputs(unit, w2[base : base + actions + 1], probs, logs)
+        error = transitions.returns[sample] - outputs(unit, w2, probs, logs)
         statistics[3] += error * error
         if actions:
             action, advantage = transitions.actions[sample], transitions.advantages[sample]
@@ -88,7 +87,7 @@ def loss_gradient(
         slopes[actions] = loss.scale * loss.value_coef * error
         grad[:] = 0.0
         for a in range(actions + 1):
-            slope, row, grad_row = slopes[a], w2[base + a], grad_w2[base + a]
+            slope, row, grad_row = slopes[a], w2[a], grad_w2[a]
             grad_row[units] += slope
             for j in range(units):
                 grad_row[j] += slope * unit[j]

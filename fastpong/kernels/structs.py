@@ -45,7 +45,6 @@ class ExploringStarts(NamedTuple):
     key: int  # uint64
     probability: float
     max_steps: int
-    heads: int
 
 
 class Mlp(NamedTuple):
@@ -114,7 +113,6 @@ class Loss(NamedTuple):
     entropy_coef: float
     value_coef: float
     scale: float
-    heads: int
 
 
 class Epoch(NamedTuple):

@@ -71,7 +71,7 @@ class Critic:
         ids = self._sample_ids((rollout.arrays.forced[rows] == 0).reshape(-1), number * span, span)
         none = np.zeros(0, np.float32)
         transitions = Transitions(np.zeros(0, np.uint8), none, none, targets.reshape(-1))
-        loss = Loss(0.0, 0.0, 0.0, 1.0, 0.0, 1)  # only the value, with a coefficient of 1
+        loss = Loss(0.0, 0.0, 0.0, 1.0, 0.0)  # only the value, with a coefficient of 1
         epochs = Epochs(samples, transitions, loss, ids, c.minibatch_size, c.hidden_units)
         self._updater.run(epochs.shuffled(rng.permutation(len(ids))), learning_rate)
         self.batches += 1

@@ -17,9 +17,6 @@ from fastpong.policy import ConvPolicy
 from fastpong.rollout.buffer import Rollout
 from fastpong.rollout.episode_stats import EpisodeStats
 
-import os
-
-HEADS_UNTIL, HEADS_BATCHES = int(os.environ.get("HEADS_UNTIL", "200000")), int(os.environ.get("HEADS_BATCHES", "10"))
 VALUE_COEF = 0.5
 """Coefficient of half the squared error of the value."""
 
@@ -80,7 +77,6 @@ class PPO:
         batch = self._prepare(rollout, begin, end, schedule.gamma(steps))
         epochs = self._run_epochs(rollout, batch, begin, steps)
         sums = self._summarise(rollout, batch, begin, epochs, steps)
-        self._choose_head(rollout.arrays.rewards[begin:end], steps)
         keep = 0
         if self._critic and schedule.late_since is not None:
             keep = c.critic_replay_batches * c.rollout_steps
@@ -91,25 +87,6 @@ class PPO:
         # Sampled actions differ from the likeliest one even where that is known to be better: without growing logits
         # the entropy stays at a third of its greatest value, whatever the coefficient of its bonus.
         self.policy.scale_logits(schedule.logit_factor(steps, sums["entropy"]))
-
-    def _choose_head(self, rewards, steps):
-        if self.policy.heads == 1:
-            return
-        k = self.policy.heads
-        if not hasattr(self, "_points"):
-            self._points = []
-        self._points.append([(int((rewards[:, h::k] > 0).sum()), int((rewards[:, h::k] < 0).sum())) for h in range(k)])
-        if steps >= HEADS_UNTIL:
-            sums = np.array(self._points[-HEADS_BATCHES:]).sum(0)
-            share = sums[:, 0] / sums.sum(1)
-            best, n = int(share.argmax()), self.config.num_actions + 1
-            import sys
-            print("heads", steps, np.round(share, 3).tolist(), "best", best, file=sys.stderr, flush=True)
-            net = self.policy.net
-            for flat in (net.flat, self._updater._exp_avg, self._updater._exp_avg_sq):
-                w2 = net.split(flat)["w2"]
-                w2[:n] = w2[best * n : (best + 1) * n].copy()
-            self.policy.heads = 1
 
     def _prepare(self, rollout: Rollout, begin: int, end: int, gamma: float) -> _Batch:
         """Compute advantages (GAE) and returns of the rows begin … end − 1, and list their distinct patches."""
@@ -137,7 +114,7 @@ class PPO:
             arrays.actions[rows].reshape(-1), arrays.log_probs[rows].reshape(-1), batch.advantages.reshape(-1),
             batch.returns.reshape(-1),
         )  # fmt: skip
-        loss = Loss(c.clip_low, c.clip_high, schedule.entropy_coef(steps), VALUE_COEF, 0.0, self.policy.heads)
+        loss = Loss(c.clip_low, c.clip_high, schedule.entropy_coef(steps), VALUE_COEF, 0.0)
         epochs = Epochs(
             batch.samples, transitions, loss, self._sample_ids(batch.learnable), c.minibatch_size, c.hidden_units
         )  # fmt: skip
