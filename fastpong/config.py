@@ -120,8 +120,6 @@ class Config:
     critic_samples_per_step: float = _setting(
         "late", 4.0, "samples that it learns from for each step of a batch", 0.1, 100.0
     )
-    critic_win_rate: float = _setting("late", 0.0, "share of 1000 points won at which it begins to learn", 0.0, 1.0)
-    critic_epochs: int = _setting("late", 1, "epochs over these samples", 1, 100)
 
     exploring_start_steps: int = _setting(
         "starts", 24, "steps for which a point begins with up or down held, at most; 0: off", 0, 10_000

@@ -78,8 +78,7 @@ class PPO:
         epochs = self._run_epochs(rollout, batch, begin, steps)
         sums = self._summarise(rollout, batch, begin, epochs, steps)
         keep = 0
-        wanted = self._critic and (self._critic.batches > 0 or schedule.win_rate() >= c.critic_win_rate)
-        if self._critic and schedule.late_since is not None and wanted:
+        if self._critic and schedule.late_since is not None:
             keep = c.critic_replay_batches * c.rollout_steps
             rate = c.learning_rate * schedule.anneal_factor(steps)
             self.statistics["critic_explained_variance"] = self._critic.learn(rollout, schedule.gamma(steps), rate)
