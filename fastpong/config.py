@@ -118,9 +118,8 @@ class Config:
         "late", 16, "latest batches that a value network of its own learns from; 0: no such network", 0, 1000
     )
     critic_samples_per_step: float = _setting(
-        "late", 1.0, "samples that it learns from for each step of a batch", 0.1, 100.0
+        "late", 4.0, "samples that it learns from for each step of a batch", 0.1, 100.0
     )
-    critic_epochs: int = _setting("late", 4, "epochs over these samples", 1, 100)
 
     exploring_start_steps: int = _setting(
         "starts", 24, "steps for which a point begins with up or down held, at most; 0: off", 0, 10_000

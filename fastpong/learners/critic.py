@@ -73,13 +73,11 @@ class Critic:
         transitions = Transitions(np.zeros(0, np.uint8), none, none, targets.reshape(-1))
         loss = Loss(0.0, 0.0, 0.0, 1.0, 0.0)  # only the value, with a coefficient of 1
         epochs = Epochs(samples, transitions, loss, ids, c.minibatch_size, c.hidden_units)
-        for _ in range(c.critic_epochs):
-            self._updater.run(epochs.shuffled(rng.permutation(len(ids))), learning_rate)
+        self._updater.run(epochs.shuffled(rng.permutation(len(ids))), learning_rate)
         self.batches += 1
         goals = targets.reshape(-1)[ids[ids >= 0]].astype(np.float64)
         sums = np.array([epochs.statistics[:, 3].sum(), goals.sum(), np.square(goals).sum(), goals.size])
         self._comm.allreduce(sums)
-        sums[0] /= c.critic_epochs
         error, mean, square = (sums[:3] / max(1.0, sums[3])).tolist()
         return 1.0 - error / (square - mean**2) if square > mean**2 else 0.0
 

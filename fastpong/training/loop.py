@@ -70,7 +70,7 @@ def train(
     with (
         Interrupts() as interrupts,
         closing(compiled(config, comm, engine, progress.busy)) as compiling,
-        _sampler(config, comm, workers, cluster, engine, progress) as sampler,
+        _sampler(config, comm, workers, cluster, engine, progress) as (sampler, division),
         closing(Trainer(config, sampler, comm, compiling)) as trainer,
     ):
         log = _Log(config, run, progress, limits, trainer)
@@ -84,8 +84,7 @@ def train(
         most = limits.steps or math.inf
         ended = reason = _why_stop(trainer.reached_target(), trainer.stats.steps >= most) if resume else None
         if not ended:
-            progress.busy(_division(config.num_envs, comm, workers, cluster, sampler.engine))
-
+            progress.busy(f"{config.num_envs} envs, {division}")
         log.begin()
         while not reason:
             trainer.step(trainer.steps_until(min(most, log.line_due_at())))
@@ -252,14 +251,14 @@ class _Log:
 @contextmanager
 def _sampler(
     config: Config, comm: Communicator, workers: int | None, cluster: Cluster | None, engine: str, progress: Progress
-) -> Iterator[Sampler]:
-    """Give the envs of this rank to subprocesses here, or to the actors of a cluster.
+) -> Iterator[tuple[Sampler, str]]:
+    """Give the envs of this rank to subprocesses here, or to the actors of a cluster, and say how they are divided.
 
     Rank 0 verifies the engine, so that all have the same one.
     """
     engine = comm.broadcast(usable(engine) if comm.rank == 0 else "")
     if cluster:
-        yield RaySampler(config, cluster, Losses(progress.note), engine)
+        yield RaySampler(config, cluster, Losses(progress.note), engine), f"{cluster.count} Ray actors"
         return
     mine = env_range(config.num_envs, comm.rank, comm.size)
     workers = acting_workers(len(mine), workers, engine, comm.local_size)
@@ -267,16 +266,9 @@ def _sampler(
     with VectorEnv.of(config, workers, mine, losses, engine) as envs:
         if envs.engine != engine:
             raise EnvError(f"rank {comm.rank} cannot use the {engine}: add --engine ale")
-        yield Actor(config, envs)
-
-
-def _division(envs: int, comm: Communicator, workers: int | None, cluster: Cluster | None, engine: str) -> str:
-    """Say how the envs are divided."""
-    if cluster:
-        return f"{envs} envs, {cluster.count} Ray actors"
-    workers = acting_workers(len(env_range(envs, comm.rank, comm.size)), workers, engine, comm.local_size)
-    subprocesses = "one subprocess" if workers == 1 else f"{workers} subprocesses"
-    return f"{envs} envs, " + (f"{comm.size} ranks, {subprocesses} each" if comm.size > 1 else f"{subprocesses} in all")
+        subprocesses = "one subprocess" if envs.workers == 1 else f"{envs.workers} subprocesses"
+        ranks = f"{comm.size} ranks, {subprocesses} each" if comm.size > 1 else f"{subprocesses} in all"
+        yield Actor(config, envs), ranks
 
 
 def _why_stop(target: bool, steps: bool, *flags: tuple[bool, bool, bool, str | None]) -> Reason | None:
