@@ -127,10 +127,8 @@ class VectorEnv(AsyncVectorEnv, Envs):
             name, ends = f"env subprocess {index}", (cast(Process, process), pipe)
             self._handles.append(WorkerHandle(name, ends, again, rows, cuts[index], self.losses))
         mine = {name: array[env_count - own :] for name, array in self.arrays.items()}
-        self._takers: list[WorkerHandle | OwnEnvs] = [
-            *self._handles,
-            *(OwnEnvs(function(), mine) for function in functions[workers:]),
-        ]
+        here = [OwnEnvs(function(), mine) for function in functions[workers:]]
+        self._takers: list[WorkerHandle | OwnEnvs] = [*self._handles, *here]
 
     @classmethod
     def of(

@@ -1,3 +1,4 @@
+import contextlib
 import os
 from typing import Any
 
@@ -8,9 +9,10 @@ import pytest
 from fastpong.config import make_config
 from fastpong.envs.base import LocalEnvs
 from fastpong.envs.vector_env import VectorEnv
-from fastpong.errors import UsageError
+from fastpong.errors import EnvError, UsageError
 from fastpong.system import allowed_cores
 from tests.support.envs import play_at_random
+from tests.support.interruption import Interruption
 
 
 @pytest.mark.parametrize(
@@ -48,6 +50,27 @@ def test_snapshot_moves_to_other_workers(engine: str) -> None:
         envs.restore(saved)
         np.testing.assert_array_equal(envs.screens, saved["screens"])
         assert play_at_random(envs, 30) == expected
+
+
+def test_ctrl_c_during_a_step_leaves_nothing_to_the_next_run() -> None:
+    """At any line, also where this process steps envs itself and others have, or have not, been told of the step."""
+    with VectorEnv(5, 1, seed=3, own=2) as envs:
+        envs.reset()
+        expected = play_at_random(envs, 5)
+        line = unfinished = 0
+        while True:
+            line += 3
+            with Interruption(line) as interruption, contextlib.suppress(KeyboardInterrupt):
+                play_at_random(envs, 1)
+            if interruption.left > 0:
+                break  # there are no more lines
+            try:
+                envs.snapshot()
+            except EnvError:
+                unfinished += 1
+            envs.reset(seed=3)
+            assert play_at_random(envs, 5) == expected
+        assert line > unfinished * 3 > 15
 
 
 def test_ranks_step_their_share_of_the_same_envs() -> None:
