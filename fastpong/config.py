@@ -107,8 +107,6 @@ class Config:
     late_anneal_steps: int = _setting(
         "late", 3_800_000, "annealing ends so many steps after the late phase began, or later", 0
     )
-    late_batch_size: int = _setting("late", 0, "batch_size of the late phase; 0: as before", 0, 10**9)
-    late_minibatch_size: int = _setting("late", 0, "minibatch_size of the late phase; 0: as before", 0, 10**9)
     target_kl_late: float = _setting(
         "late", 0.02, "target_kl of the late phase, in nats; 0: target_kl is kept", 0.0, 10.0
     )

@@ -52,7 +52,7 @@ class Critic:
         """Return the values float32 (m,) of some samples, by the averaged weights."""
         return samples.values(self._mean)
 
-    def learn(self, rollout: Rollout, gamma: float, learning_rate: float, fresh: int) -> float:
+    def learn(self, rollout: Rollout, gamma: float, learning_rate: float) -> float:
         """Learn λ-returns, discounted by `gamma`, of steps drawn from all rows that the rollout keeps.
 
         The last row has no outcome yet, and the first ones serve as history. Returns the share of the variance of these
@@ -62,7 +62,7 @@ class Critic:
         first, end = rollout.history, rollout.rows - 1
         span = min(SPAN, end - first)
         rng = np.random.default_rng([stream_key(c.seed, CRITIC), self._updater.updates])
-        number = max(1, round(c.critic_samples_per_step * fresh / span))
+        number = max(1, round(c.critic_samples_per_step * c.rollout_steps / span))
         rows = rng.integers(first, end - span + 1, number)[:, None] + np.arange(span + 1)  # the last one completes
         samples = Samples(rollout.inputs, (rows[:, :, None] * envs + np.arange(envs)).reshape(-1), self._threads)
         values = self.values(samples).reshape(number, span + 1, envs)
@@ -74,7 +74,7 @@ class Critic:
         loss = Loss(0.0, 0.0, 0.0, 1.0, 0.0)  # only the value, with a coefficient of 1
         epochs = Epochs(samples, transitions, loss, ids, c.minibatch_size, c.hidden_units)
         self._updater.run(epochs.shuffled(rng.permutation(len(ids))), learning_rate)
-        self.batches += max(1, round(fresh / c.rollout_steps))
+        self.batches += 1
         goals = targets.reshape(-1)[ids[ids >= 0]].astype(np.float64)
         sums = np.array([epochs.statistics[:, 3].sum(), goals.sum(), np.square(goals).sum(), goals.size])
         self._comm.allreduce(sums)

@@ -58,21 +58,9 @@ class PPO:
         """Whether all new rows but the last, which has no outcome yet, make a batch."""
         return self.steps_until_due(rollout) <= 0
 
-    @property
-    def rollout_steps(self) -> int:
-        c = self.config
-        if self.schedule.late_since is not None and c.late_batch_size:
-            return max(16, round(c.late_batch_size / c.num_envs))
-        return c.rollout_steps
-
-    @property
-    def minibatch_size(self) -> int:
-        c = self.config
-        return c.late_minibatch_size if self.schedule.late_since is not None and c.late_minibatch_size else c.minibatch_size
-
     def steps_until_due(self, rollout: Rollout) -> int:
         """See `Learner`."""
-        return self.rollout_steps + 1 + int(rollout.first_unused[0]) - rollout.rows
+        return self.config.rollout_steps + 1 + int(rollout.first_unused[0]) - rollout.rows
 
     def reached(self, target: float, stats: EpisodeStats) -> bool:
         """Whether the score is at the target."""
@@ -93,7 +81,7 @@ class PPO:
         if self._critic and schedule.late_since is not None:
             keep = c.critic_replay_batches * c.rollout_steps
             rate = c.learning_rate * schedule.anneal_factor(steps)
-            self.statistics["critic_explained_variance"] = self._critic.learn(rollout, schedule.gamma(steps), rate, end - begin)
+            self.statistics["critic_explained_variance"] = self._critic.learn(rollout, schedule.gamma(steps), rate)
         rollout.release(end, keep)
         schedule.adapt(steps, int(sums["won"]), int(sums["lost"]), sums["kl"])
         # Sampled actions differ from the likeliest one even where that is known to be better: without growing logits
@@ -128,7 +116,7 @@ class PPO:
         )  # fmt: skip
         loss = Loss(c.clip_low, c.clip_high, schedule.entropy_coef(steps), VALUE_COEF, 0.0)
         epochs = Epochs(
-            batch.samples, transitions, loss, self._sample_ids(batch.learnable), self.minibatch_size, c.hidden_units
+            batch.samples, transitions, loss, self._sample_ids(batch.learnable), c.minibatch_size, c.hidden_units
         )  # fmt: skip
         # Keyed by the number of updates, so that a resumed run draws the same minibatches.
         rng = np.random.default_rng([stream_key(c.seed, SHUFFLE), self.updates])
