@@ -159,24 +159,13 @@ _PPG: dict[str, Value] = {
     "target_score": 0.0,
     "log_interval": 1_000_000_000,  # its lines are those of its windows
 }
-_LONG: dict[str, Value] = {
-    "num_envs": 256,
-    "hidden_units": 128,
-    "batch_size": 32_768,
-    "minibatch_size": 4096,
-    "target_kl_late": 0.045,
-    "late_anneal_steps": 14_000_000,
-    "target_score": 20.0,
-}
 PRESETS: dict[str, dict[str, Value]] = {
     "fast": {},
-    "long": _LONG,
     "karpathy": _REFERENCE,
     "ray": {**_REFERENCE, "batch_unit": "game"},
     "ppg": {**_REFERENCE, **_PPG},
 }
-"""What each preset changes in the defaults: ``long`` learns for ten minutes, ``docs/algorithm.md`` says how well; the
-last three are described in ``docs/reference-programs.md``."""
+"""What each preset changes in the defaults. ``docs/reference-programs.md`` says what they reproduce."""
 
 
 @functools.cache

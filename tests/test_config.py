@@ -85,7 +85,7 @@ def test_presets(preset: str) -> None:
         ("gamma", 1.1, "0 … 1"),
         ("gamma", "nan", "0 … 1"),
         ("batch_unit", "set", "point, game"),
-        ("preset", "best", "the presets are fast, long, karpathy, ray, ppg"),
+        ("preset", "best", "the presets are fast, karpathy, ray, ppg"),
         ("preset", "karpaty", "there is no preset 'karpaty': did you mean 'karpathy'?"),
         ("preset", "ppo", "there is no preset 'ppo': did you mean 'ppg'?"),
         ("speed", 1, "there is no setting 'speed'"),
