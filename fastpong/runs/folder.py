@@ -153,25 +153,25 @@ class RunFolder:
 
         That keeps them, but they count no more. Later weights of the history go. Raises `CheckpointError`.
         """
-        self._owner.check()
-        for path, error in newest.complaints.items():
-            if isinstance(error, DamagedError):
-                files.rename(path, path.with_name(f"{path.name}.damaged"))
-        steps, facts = newest.facts.steps, newest.facts
-        self._good = [steps]
-        for older in self.checkpoints():
-            if steps_of(older) < steps and len(self._good) < CHECKPOINTS:
-                with contextlib.suppress(CheckpointError):
-                    load(older)
-                    self._good.append(steps_of(older))
-        self._delete_older()
-        self.history.drop_after(steps)
-        weights = {name: array for name, array in newest.arrays.items() if name.startswith("policy.")}
-        if not files.exists(self.best) or (facts.best_steps == steps and not self._is_best_since(steps)):
-            self.save_best(weights, facts)
-        if self._candidates / file_name(steps) not in self.candidates():
-            self.add_candidate(weights, facts)
-        self._drop_candidates()
+        with self._owner.writing():
+            for path, error in newest.complaints.items():
+                if isinstance(error, DamagedError):
+                    files.rename(path, path.with_name(f"{path.name}.damaged"))
+            steps, facts = newest.facts.steps, newest.facts
+            self._good = [steps]
+            for older in self.checkpoints():
+                if steps_of(older) < steps and len(self._good) < CHECKPOINTS:
+                    with contextlib.suppress(CheckpointError):
+                        load(older)
+                        self._good.append(steps_of(older))
+            self._delete_older()
+            self.history.drop_after(steps)
+            weights = {name: array for name, array in newest.arrays.items() if name.startswith("policy.")}
+            if not files.exists(self.best) or (facts.best_steps == steps and not self._is_best_since(steps)):
+                self.save_best(weights, facts)
+            if self._candidates / file_name(steps) not in self.candidates():
+                self.add_candidate(weights, facts)
+            self._drop_candidates()
 
     def _is_best_since(self, steps: int) -> bool:
         with contextlib.suppress(CheckpointError):
@@ -185,20 +185,20 @@ class RunFolder:
         On a full disk older ones, then the history, and then candidates are deleted before, if that makes room for it.
         Raises `CheckpointError`.
         """
-        self._owner.check()
-        path, spare = self._checkpoints / file_name(facts.steps), None
-        while True:
-            try:
-                save(path, arrays, facts.about())
-                break
-            except DiskFullError as error:
-                spare = self._spare(error.size) if spare is None else spare
-                if not spare:
-                    raise
-                files.delete(spare.pop(0))
-        self._good = [facts.steps, *(steps for steps in self._good if steps != facts.steps)][:CHECKPOINTS]
-        self._delete_older()
-        return path
+        with self._owner.writing():
+            path, spare = self._checkpoints / file_name(facts.steps), None
+            while True:
+                try:
+                    save(path, arrays, facts.about())
+                    break
+                except DiskFullError as error:
+                    spare = self._spare(error.size) if spare is None else spare
+                    if not spare:
+                        raise
+                    files.delete(spare.pop(0))
+            self._good = [facts.steps, *(steps for steps in self._good if steps != facts.steps)][:CHECKPOINTS]
+            self._delete_older()
+            return path
 
     def _delete_older(self) -> None:
         if len(self._good) == CHECKPOINTS:
@@ -216,19 +216,19 @@ class RunFolder:
 
     def save_best(self, arrays: Arrays, facts: Facts, **more: Any) -> None:
         """Write ``best.npz``, with `more` facts; raises `CheckpointError`, and then the one of before is intact."""
-        self._owner.check()
-        save(self.best, arrays, {**replace(facts, line=None).about(), **more})
+        with self._owner.writing():
+            save(self.best, arrays, {**replace(facts, line=None).about(), **more})
 
     def add_candidate(self, arrays: Arrays, facts: Facts) -> None:
         """Keep weights as a candidate: the newest always, and of the others the `CANDIDATES` with the best score.
 
         Raises `CheckpointError`.
         """
-        self._owner.check()
-        with contextlib.suppress(OSError):  # then saving fails, too
-            files.make_folder(self._candidates)
-        save(self._candidates / file_name(facts.steps), arrays, replace(facts, line=None).about())
-        self._drop_candidates()
+        with self._owner.writing():
+            with contextlib.suppress(OSError):  # then saving fails, too
+                files.make_folder(self._candidates)
+            save(self._candidates / file_name(facts.steps), arrays, replace(facts, line=None).about())
+            self._drop_candidates()
 
     def _drop_candidates(self) -> None:
         others = self.candidates()[:-1]
@@ -259,29 +259,29 @@ class RunFolder:
         Returns the last one that is left, and complaints: a damaged file is kept beside the mended one. Raises
         `CheckpointError`.
         """
-        self._owner.check()
-        lines, bad = parse_metrics(self.metrics) if files.exists(self.metrics) else ([], [])
-        kept = [line for line in lines if line["steps"] <= steps]
-        if last and not any(line["steps"] == last["steps"] for line in kept):
-            kept.append(dict(last))
-        complaints = []
-        try:
-            if bad:
-                damaged = self.metrics.with_name("metrics.bad.jsonl")
-                files.write(damaged, self.metrics.read_bytes())
-                complaints = [
-                    f"{self.metrics} has damaged lines ({len(bad)}): they are left out, and kept in {damaged.name}"
-                ]
-            if kept or files.exists(self.metrics):
-                files.write(self.metrics, "".join(json.dumps(line) + "\n" for line in kept).encode())
-        except OSError as error:
-            raise CheckpointError(f"cannot write {self.metrics}: {error.strerror}") from None
-        return kept[-1] if kept else None, complaints
+        with self._owner.writing():
+            lines, bad = parse_metrics(self.metrics) if files.exists(self.metrics) else ([], [])
+            kept = [line for line in lines if line["steps"] <= steps]
+            if last and not any(line["steps"] == last["steps"] for line in kept):
+                kept.append(dict(last))
+            complaints = []
+            try:
+                if bad:
+                    damaged = self.metrics.with_name("metrics.bad.jsonl")
+                    files.write(damaged, self.metrics.read_bytes())
+                    complaints = [
+                        f"{self.metrics} has damaged lines ({len(bad)}): they are left out, and kept in {damaged.name}"
+                    ]
+                if kept or files.exists(self.metrics):
+                    files.write(self.metrics, "".join(json.dumps(line) + "\n" for line in kept).encode())
+            except OSError as error:
+                raise CheckpointError(f"cannot write {self.metrics}: {error.strerror}") from None
+            return kept[-1] if kept else None, complaints
 
     def log(self, line: Mapping[str, Any]) -> None:
         """Append a line to ``metrics.jsonl``; raises `CheckpointError`."""
-        self._owner.check()
-        try:
-            files.append(self.metrics, f"{json.dumps(line)}\n".encode())
-        except OSError as error:
-            raise CheckpointError(f"cannot write {self.metrics}: {error.strerror}") from None
+        with self._owner.writing():
+            try:
+                files.append(self.metrics, f"{json.dumps(line)}\n".encode())
+            except OSError as error:
+                raise CheckpointError(f"cannot write {self.metrics}: {error.strerror}") from None

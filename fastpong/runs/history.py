@@ -39,8 +39,7 @@ class History:
         with np.errstate(over="ignore"):
             arrays: Arrays = {f"policy.{name}": array.astype(np.float16) for name, array in weights.items()}
         if all(np.isfinite(array).all() for array in arrays.values()):
-            with contextlib.suppress(CheckpointError, OSError):
-                self._owner.check()
+            with contextlib.suppress(CheckpointError, OSError), self._owner.writing():
                 files.make_folder(self._folder)
                 save(self._folder / file_name(facts.steps), arrays, facts.about())
 

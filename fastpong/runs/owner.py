@@ -67,8 +67,17 @@ class Owner:
             return self._owned is None or os.path.samestat(self._owned, os.stat(self._lock))
         return False
 
-    def check(self) -> None:
-        """Raise `CheckpointError` if it is not."""
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """Raise `CheckpointError` if it is not: before anything is written, and in the place of what that raises."""
+        self._check()
+        try:
+            yield
+        except CheckpointError:
+            self._check()
+            raise
+
+    def _check(self) -> None:
         if not self.is_ours():
             raise CheckpointError(f"{self._folder} was moved, deleted or replaced while a run was writing there")
 

@@ -57,6 +57,25 @@ def test_a_run_whose_folder_is_moved_writes_nothing_into_the_next_one(tmp_path: 
         assert not run.checkpoints() and not run.candidates() and not run.best.exists()
 
 
+def test_a_run_whose_folder_is_replaced_in_the_midst_of_writing_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is half written then has no name to be given any more."""
+    run, sync = made(tmp_path / "run"), os.fsync
+
+    def replace_and_sync(file: int) -> None:
+        monkeypatch.setattr(os, "fsync", sync)
+        run.path.rename(tmp_path / "old")
+        made(run.path)
+        sync(file)
+
+    with run.lock():
+        monkeypatch.setattr(os, "fsync", replace_and_sync)
+        with pytest.raises(CheckpointError, match="was moved, deleted or replaced"):
+            run.save_checkpoint({"a": np.zeros(3)}, facts(4))
+    assert not run.checkpoints()
+
+
 def test_nfs_wants_the_lock_open_for_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """flock(2): its client makes an fcntl lock of it, and that needs a file that is open for writing."""
     real = fcntl.flock
