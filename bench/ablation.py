@@ -116,7 +116,7 @@ class Experiment:
             command = arm.fastpong("train", *limits, "--resume")
         else:
             changes = [word for setting in arm.set for word in ("--set", setting)]
-            command = arm.fastpong("train", *limits, "--envs", 64, "--seed", seed + arm.seeds_from, *changes)
+            command = arm.fastpong("train", *limits, "--seed", seed + arm.seeds_from, *changes)
         log, began, taken = self.out / f"{arm.name}-{seed}.log", time.perf_counter(), dict[int, Path]()
         with log.open("w") as file, subprocess.Popen(command, stdout=file, stderr=file) as process:
             while process.poll() is None:

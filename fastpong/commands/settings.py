@@ -7,7 +7,7 @@ from pathlib import Path
 from fastpong import __version__
 from fastpong.config import GROUPS, PRESETS, allowed, find_setting, names_by_group, new_config, number, settings
 from fastpong.config_sources import from_environment, parse_assignments, read_toml, to_toml
-from fastpong.errors import tell
+from fastpong.errors import UsageError, tell
 from fastpong.parallel.machine import launched
 
 
@@ -45,16 +45,25 @@ def changes_of(
 
     Before the run of `resume` is read, nobody knows what it allows.
 
-    `flags` are settings that have an option of their own (None: not given); they go before `assignments`, ``KEY=VALUE``
-    texts, these before variables of the environment, and these before `config_file`.
+    `flags` are settings that have an option of their own (None: not given). They and `assignments`, ``KEY=VALUE``
+    texts, go before variables of the environment, and these before `config_file`.
     """
     changes = read_toml(config_file)[0] if config_file is not None else {}
     changes |= from_environment(tell if launched()[0] == 0 else lambda text: None)
-    changes |= parse_assignments(assignments)
-    changes |= {name: value for name, value in flags.items() if value is not None}
+    changes |= _of_command_line(flags, assignments)
     if not resume:
         new_config(changes)
     return changes
+
+
+def _of_command_line(flags: Mapping[str, object], assignments: list[str]) -> dict[str, object]:
+    """Join them; raises `UsageError` where one setting has two values, of which one would be left out unseen."""
+    given: dict[str, object] = {}
+    for some in (flags, *(parse_assignments([one]) for one in assignments)):
+        for name, value in some.items():
+            if value is not None and given.setdefault(name, value) != value:
+                raise UsageError(f"{name} is given twice, as {given[name]} and as {value}: leave out one")
+    return given
 
 
 def print_config(changes: dict[str, object]) -> None:
