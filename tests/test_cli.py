@@ -31,7 +31,6 @@ COMMANDS = ("train", "eval", "play", "bench", "plot", "settings", "presets", "do
         (["--set", "gamma=2"], "gamma must be 0 … 1"),
         (["--set", "gamma"], "key=value"),
         (["--envs", "8", "--set", "num_envs=4"], "num_envs is given twice, as 8 and as 4"),
-        (["--set", "gamma=0.9", "--set", "gamma=0.8"], "gamma is given twice, as 0.9 and as 0.8"),
         (["--set", "hidden_unit=64"], "did you mean 'hidden_units'?"),
         (["--batch-games", "3"], "batch_games is a setting of reinforce"),
         (["--window-seconds", "3"], "window_seconds is a setting of reinforce"),

@@ -57,13 +57,13 @@ def changes_of(
 
 
 def _of_command_line(flags: Mapping[str, object], assignments: list[str]) -> dict[str, object]:
-    """Join them; raises `UsageError` where one setting has two values, of which one would be left out unseen."""
-    given: dict[str, object] = {}
-    for some in (flags, *(parse_assignments([one]) for one in assignments)):
-        for name, value in some.items():
-            if value is not None and given.setdefault(name, value) != value:
-                raise UsageError(f"{name} is given twice, as {given[name]} and as {value}: leave out one")
-    return given
+    """Join them; the last of two assignments counts. Raises `UsageError` where an option says something else."""
+    given = {name: value for name, value in flags.items() if value is not None}
+    assigned = parse_assignments(assignments)
+    for name in given.keys() & assigned.keys():
+        if given[name] != assigned[name]:
+            raise UsageError(f"{name} is given twice, as {given[name]} and as {assigned[name]}: leave out one")
+    return given | assigned
 
 
 def print_config(changes: dict[str, object]) -> None:
