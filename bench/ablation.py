@@ -156,8 +156,6 @@ class Experiment:
         """
         arrays, facts = load_facts(self.out / f"before-late-{seed}.npz")
         config = changed(facts.config, parse_assignments([*arm.set, "target_score=22"]))
-        if not config.critic_replay_batches:
-            arrays = {name: array for name, array in arrays.items() if not name.startswith("learner.critic")}
         folder = RunFolder(self._folder(arm, seed))
         folder.create(config, {"command": f"a branch at {facts.steps} steps of seed {seed}"})
         folder.save_checkpoint(arrays, replace(facts, config=config))

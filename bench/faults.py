@@ -6,8 +6,8 @@
 `crash` starts a run, kills a random one of its processes after `--shortest` (0.2) to `--longest` seconds (-9), then all
 that is left, resumes it, and so on. `soak` lets it run, with a fault every `--every` seconds: an env subprocess killed,
 or stopped, or stopped and continued; a disk on which nothing can be written for some seconds; the newest checkpoint
-damaged; all killed, or told to end, and resumed; nobody reading its output any more. The critic and exploring starts
-are active.
+damaged; all killed, or told to end, and resumed; nobody reading its output any more. The late phase and exploring
+starts are active.
 Prints how often what was done, how often the run was resumed, and whether all arrays are equal; `soak` also what the
 run takes of the machine in its first and its last third. Exit code 1 if anything is left or differs.
 """

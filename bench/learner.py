@@ -159,7 +159,7 @@ class Stages:
         self.network = net.network
         self.gradients = Network(**net.split(zeros(len(net.flat)))), Network(**net.split(zeros(len(net.flat))))
         averages = [Network(**net.split(zeros(len(net.flat)))) for _ in range(2)]
-        self.adam = Adam(averages[0], averages[1], np.zeros(441, np.bool_), False, 0.0, 0, net.flat, zeros(0), 0.0)
+        self.adam = Adam(averages[0], averages[1], np.zeros(441, np.bool_), False, 0.0, 0)
         self.rates = optimiser.rates_of(0.0, 9)
 
     def begin(self, epoch: Epoch) -> None:

@@ -64,7 +64,7 @@ def measure(envs: int, late: bool, rounds: int, steps: int) -> dict[str, tuple[f
     with contextlib.ExitStack() as stack:
         _, trainer = training(stack, make_config("fast", {"num_envs": envs}), None, late=late)
         stack.callback(trainer.close)
-        run(trainer, 20 * trainer.config.batch_size if late else steps)  # until the critic's values are used
+        run(trainer, steps)
         assert isinstance(trainer.sampler, Actor) and isinstance(trainer.sampler.envs, VectorEnv)
         workers = [psutil.Process(process.pid) for process in trainer.sampler.envs.processes]
         rows = [

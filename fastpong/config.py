@@ -108,17 +108,11 @@ class Config:
         "late", 3_800_000, "annealing ends so many steps after the late phase began, or later", 0
     )
     target_kl_late: float = _setting(
-        "late", 0.02, "target_kl of the late phase, in nats; 0: target_kl is kept", 0.0, 10.0
+        "late", 0.03, "target_kl of the late phase, in nats; 0: target_kl is kept", 0.0, 10.0
     )
-    logit_growth: float = _setting("late", 0.01, "share by which the logits grow with each batch; 0: off", 0.0, 1.0)
+    logit_growth: float = _setting("late", 0.02, "share by which the logits grow with each batch; 0: off", 0.0, 1.0)
     logit_growth_entropy: float = _setting(
         "late", 0.2, "entropy, in nats, down to which they grow; it is annealed like the learning rate", 0.0, 10.0
-    )
-    critic_replay_batches: int = _setting(
-        "late", 16, "latest batches that a value network of its own learns from; 0: no such network", 0, 1000
-    )
-    critic_samples_per_step: float = _setting(
-        "late", 4.0, "samples that it learns from for each step of a batch", 0.1, 100.0
     )
 
     exploring_start_steps: int = _setting(

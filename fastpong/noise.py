@@ -19,7 +19,7 @@ _MUL_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MUL_2 = np.uint64(0x94D049BB133111EB)
 _S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
 
-STICKY, ACTION, WEIGHTS, SHUFFLE, EVALUATION, START, CRITIC = 1, 2, 3, 4, 5, 6, 8
+STICKY, ACTION, WEIGHTS, SHUFFLE, EVALUATION, START = 1, 2, 3, 4, 5, 6
 """Purposes: independent streams of one run seed."""
 
 

@@ -47,12 +47,12 @@ class Weights:
             array[:] = arrays[name]
 
 
-def _conv_shapes(config: Config, outputs: int) -> dict[str, tuple[int, ...]]:
+def _conv_shapes(config: Config) -> dict[str, tuple[int, ...]]:
     return {
         "kernel": (config.frame_stack, *CELL, 4 * CHANNELS),
         "bias": (CHANNELS,),
         "w1": (conv.INPUTS, config.hidden_units),
-        "w2": (outputs, config.hidden_units + 1),
+        "w2": (config.num_actions + 1, config.hidden_units + 1),
     }
 
 
@@ -67,7 +67,7 @@ def checked_weights(config: Config, arrays: Arrays) -> Arrays:
     or no numbers.
     """
     ppo, weights = config.algorithm == "ppo", {}
-    for name, shape in (_conv_shapes(config, config.num_actions + 1) if ppo else _mlp_shapes(config)).items():
+    for name, shape in (_conv_shapes(config) if ppo else _mlp_shapes(config)).items():
         array = arrays.get(name)
         if not isinstance(array, np.ndarray) or array.dtype.kind != "f" or array.shape != shape:
             found = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else "missing"
@@ -82,12 +82,11 @@ def checked_weights(config: Config, arrays: Arrays) -> Arrays:
 class ConvNet(Weights):
     """The convolutional network: ``kernel``, ``bias``, ``w1`` and ``w2``, see `fastpong.kernels.structs.Network`.
 
-    `outputs` is the number of rows of ``w2``: a logit per action and the value, or the value alone. `rng` draws the
-    first weights; biases begin at 0.
+    `rng` draws the first weights; biases begin at 0.
     """
 
-    def __init__(self, config: Config, outputs: int, rng: np.random.Generator):
-        super().__init__(_conv_shapes(config, outputs))
+    def __init__(self, config: Config, rng: np.random.Generator):
+        super().__init__(_conv_shapes(config))
         self.network = Network(**self.arrays)
         kernel, _, w1, w2 = self.network
         pixels = POSITIONS * CHANNELS
@@ -165,7 +164,7 @@ class ConvPolicy(Policy):
 
     def initialise(self, rng: np.random.Generator) -> None:
         """Small logits: Adam's steps soon make the features, and all actions are about equally likely at first."""
-        net = ConvNet(self.config, self.config.num_actions + 1, rng)
+        net = ConvNet(self.config, rng)
         net.network.w2[:-1] *= 0.1
         self.weights = self.net = net
 

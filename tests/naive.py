@@ -280,13 +280,8 @@ def outputs(hidden: F64, w2: Any) -> tuple[F64, F64, float]:
 def network_outputs(
     sample: Sample, num_actions: int, kernel: Any, bias: Any, w1: Any, w2: Any
 ) -> tuple[F64, F64, float]:
-    """`outputs` for a sample; a network without logits needs `num_actions` for the history. Twin of: acting.act."""
+    """`outputs` for a sample Twin of: acting.act."""
     return outputs(hidden_units(sample, num_actions, kernel, bias, w1), w2)
-
-
-def values(samples: Sequence[Sample], num_actions: int, kernel: Any, bias: Any, w1: Any, w2: Any) -> list[float]:
-    """Twin of: epochs.values_of."""
-    return [network_outputs(sample, num_actions, kernel, bias, w1, w2)[2] for sample in samples]
 
 
 def forced_steps(before: int, begins: bool, number: float, probability: float, max_steps: int) -> int:
@@ -304,14 +299,12 @@ def forced_steps(before: int, begins: bool, number: float, probability: float, m
 
 
 def objective(hidden: F64, w2: Any, learned: Transition, loss: Coefficients) -> float:
-    """What PPO maximises for one sample; without logits only minus half the squared error of the value."""
+    """What PPO maximises for one sample."""
     probs, logs, value = outputs(hidden, w2)
-    total = -loss.value * 0.5 * (learned.value_target - value) ** 2
-    if len(probs):
-        ratio = math.exp(float(logs[learned.action]) - learned.log_prob)
-        clipped = min(max(ratio, 1 - loss.clip_low), 1 + loss.clip_high)
-        total += min(ratio * learned.advantage, clipped * learned.advantage) + loss.entropy * entropy(probs)
-    return total
+    ratio = math.exp(float(logs[learned.action]) - learned.log_prob)
+    clipped = min(max(ratio, 1 - loss.clip_low), 1 + loss.clip_high)
+    gain = min(ratio * learned.advantage, clipped * learned.advantage) + loss.entropy * entropy(probs)
+    return gain - loss.value * 0.5 * (learned.value_target - value) ** 2
 
 
 def loss_gradient(hidden: F64, w2: Any, learned: Transition, loss: Coefficients) -> tuple[F64, F64]:

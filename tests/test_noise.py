@@ -14,9 +14,9 @@ def test_numpy_hash_matches_its_twin() -> None:
 
 
 def test_streams_and_seeds_differ() -> None:
-    purposes = (noise.STICKY, noise.ACTION, noise.WEIGHTS, noise.SHUFFLE, noise.EVALUATION, noise.START, noise.CRITIC)
+    purposes = (noise.STICKY, noise.ACTION, noise.WEIGHTS, noise.SHUFFLE, noise.EVALUATION, noise.START)
     keys = {noise.stream_key(seed, purpose) for seed in range(200) for purpose in purposes}
-    assert len(keys) == 1400
+    assert len(keys) == 1200
 
 
 @given(st.integers(0, 2**63 - 1), st.integers(0, 10**6), st.integers(0, 10**9))

@@ -3,8 +3,8 @@
     python -m bench.research.go_on AGENT RUN [--scale 0.5] [--set key=value …]
 
 Then ``fastpong train --run RUN --resume``. The run begins with the weights of an agent, such as the one that ships
-(``fastpong/agent.npz``), where the run that it comes from is gone: the optimiser remembers nothing, the critic knows
-nothing, and the late phase has begun. Its logits may be multiplied by --scale, so that it explores more at first.
+(``fastpong/agent.npz``), where the run that it comes from is gone: the optimiser remembers nothing, and
+the late phase has begun. Its logits may be multiplied by --scale, so that it explores more at first.
 Settings are the agent's own but for those that are set. Prints where the run is.
 """
 

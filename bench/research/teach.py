@@ -22,7 +22,10 @@ from bench.research.lanes import Lanes, load_policy
 from bench.research.plan import BEGINS, SCORE_ROWS, STEPS
 from bench.research.planning import Node
 from fastpong.arrays import F32
-from fastpong.kernels.structs import Loss, Transitions
+from fastpong.kernels import epochs
+from fastpong.kernels.conv import add_side_inputs
+from fastpong.kernels.patches import bucket_by_minibatch
+from fastpong.kernels.structs import Epoch, Loss, Network, Transitions
 from fastpong.learners.ppo import VALUE_COEF
 from fastpong.learners.updater import Epochs, Samples, TwoThreads, Updater
 from fastpong.parallel.comm import Serial
@@ -148,6 +151,24 @@ class Class:
                     self.ages[lane] = 0
 
 
+def log_probabilities(epoch: Epoch, network: Network) -> F32:
+    """Return those of all actions, float32 (samples, actions), of an epoch whose samples are in order."""
+    rows = []
+    for half in (0, 1):
+        offsets, slots, patch_ids = epoch.buckets.offsets, epoch.buckets.slots[half], epoch.buckets.patch_ids[half]
+        bucket_by_minibatch(epoch.patches[half], epoch.slots, offsets, slots, patch_ids)
+    work = [epochs.new_workspace(epoch.patches[half], network) for half in (0, 1)]
+    for b in range(len(epoch.scales)):
+        for half in (0, 1):
+            epochs.forward_half(half, b, work[half], epoch, network)
+        part = epoch.samples[epoch.offsets[b] : epoch.offsets[b + 1]]
+        hidden = epoch.hidden[0][: len(part)] + epoch.hidden[1][: len(part)]
+        add_side_inputs(epoch.inputs, part, network.w1, hidden)
+        logits = hidden @ network.w2[:-1, :-1].T + network.w2[:-1, -1]
+        rows.append(logits - np.logaddexp.reduce(logits, 1, keepdims=True))
+    return np.concatenate(rows)
+
+
 def learn(
     updater: Updater, threads: TwoThreads, student: ConvPolicy, lanes: Lanes, weights: F32, rate: float,
     rng: np.random.Generator,
@@ -157,15 +178,15 @@ def learn(
     begin, end = int(rollout.first_unused[0]) * rollout.num_envs, rollout.rows * rollout.num_envs
     samples, arrays = Samples(rollout.inputs, np.arange(begin, end), threads), rollout.inputs.arrays
     actions, counts, index = arrays.actions[begin:end], weights.reshape(-1), np.arange(end - begin)
-    # Each logit is the value of a network that has no other output.
-    logits = np.stack([samples.values(network._replace(w2=network.w2[a : a + 1])) for a in range(config.num_actions)])
-    log_probs = (logits - np.logaddexp.reduce(logits))[actions, index]
+    log_probs: F32 = np.zeros(len(index), np.float32)
     transitions = Transitions(actions, log_probs, counts, arrays.values[begin:end])
     loss = Loss(config.clip_low, config.clip_high, 0.0, VALUE_COEF, 0.0)
+    everything = Epochs(samples, transitions, loss, index, MINIBATCH, config.hidden_units)
+    log_probs[:] = log_probabilities(everything.shuffled(index), network)[index, actions]
     ids = np.where(counts > 0, index, -1)
-    epochs = Epochs(samples, transitions, loss, ids, MINIBATCH, config.hidden_units)
+    chosen = Epochs(samples, transitions, loss, ids, MINIBATCH, config.hidden_units)
     for _ in range(EPOCHS):
-        updater.run(epochs.shuffled(rng.permutation(len(ids))), rate)
+        updater.run(chosen.shuffled(rng.permutation(len(ids))), rate)
     rollout.release(rollout.rows)
 
 

@@ -3,7 +3,7 @@
     python -m bench.research.widen RUN NEW --hidden 192
 
 Then ``fastpong train --run NEW --resume``. Copies a run's newest checkpoint into a new run folder, with more hidden
-units for the policy and for the critic. The new units have random weights of the same deviation as the old ones, and
+units. The new units have random weights of the same deviation as the old ones, and
 their outputs have a weight of 0: the agent plays on as it did. As in Chen et al., "Net2Net: accelerating learning via
 knowledge transfer", 2016, but for the copies. Prints where the run is.
 """
@@ -40,9 +40,9 @@ def widened(arrays: Arrays, config: Config, hidden: int, seed: int = 0) -> Array
         raise ValueError(f"the network has {before} hidden units; more are for ppo, and have to be more")
     rng, result = np.random.default_rng(seed), dict(arrays)
 
-    def wider(flat: F32, outputs: int, fresh: F32 | None = None) -> ConvNet:
+    def wider(flat: F32, fresh: F32 | None = None) -> ConvNet:
         """Return a network with these weights, flat, and `fresh` (7072, new units) in ``w1``; other new ones are 0."""
-        old, new = (ConvNet(c, outputs, np.random.default_rng(0)) for c in (config, wide))
+        old, new = (ConvNet(c, np.random.default_rng(0)) for c in (config, wide))
         kernel, bias, w1, w2 = new.network
         old.flat[:], new.flat[:] = flat, 0.0
         kernel[:], bias[:], w1[:, :before], w2[:, -1] = *old.network[:3], old.network.w2[:, -1]
@@ -51,22 +51,13 @@ def widened(arrays: Arrays, config: Config, hidden: int, seed: int = 0) -> Array
             w1[:, before:] = fresh
         return new
 
-    def drawn(w1: F32) -> F32:
-        new: F32 = rng.standard_normal((len(w1), hidden - before), np.float32) * w1.std()
-        return new
-
-    names, outputs = ("kernel", "bias", "w1", "w2"), config.num_actions + 1
-    flat = np.concatenate([arrays[f"policy.{name}"].reshape(-1) for name in names])
-    policy = wider(flat, outputs, drawn(arrays["policy.w1"]))
+    w1 = arrays["policy.w1"]
+    fresh: F32 = rng.standard_normal((len(w1), hidden - before), np.float32) * w1.std()
+    flat = np.concatenate([arrays[f"policy.{name}"].reshape(-1) for name in ("kernel", "bias", "w1", "w2")])
+    policy = wider(flat, fresh)
     result |= {f"policy.{name}": array for name, array in policy.arrays.items()}
     for name in ("exp_avg", "exp_avg_sq"):
-        result[f"learner.{name}"] = wider(arrays[f"learner.{name}"], outputs).flat
-    if config.critic_replay_batches:
-        critic = ConvNet(config, 1, np.random.default_rng(0))
-        fresh = drawn(critic.split(arrays["learner.critic_weights"])["w1"])
-        for name in ("weights", "ema", "exp_avg", "exp_avg_sq"):
-            own = fresh if name in ("weights", "ema") else None
-            result[f"learner.critic_{name}"] = wider(arrays[f"learner.critic_{name}"], 1, own).flat
+        result[f"learner.{name}"] = wider(arrays[f"learner.{name}"]).flat
     return result
 
 

@@ -23,7 +23,7 @@ NAMES = {
     "console": "the console alone, one process per core, with screens",
     "vector_env": "fastpong's vector env, random actions",
     "train": "fastpong's whole training loop",
-    "train_late": "the same in the late phase: the critic learns as well",
+    "train_late": "the same in the late phase: batches twice as large",
     "stock_async": "AsyncVectorEnv over gym.make('ALE/Pong-v5')",
     "ale_vector": "ale-py's AtariVectorEnv, 84×84",
     "ale_vector_native": "ale-py's AtariVectorEnv, 210×160",
@@ -116,7 +116,7 @@ def _start(
     wanted = {*BARE.values(), *names} - ({"envpool"} if importlib.util.find_spec("envpool") is None else set())
     if usable("console") != "console":
         wanted.discard("console")
-    if "critic_replay_batches" not in settings(config.algorithm):
+    if "late_by_step" not in settings(config.algorithm):
         wanted.discard("train_late")
     measures = {}
     for name in (name for name in starts if name in wanted):

@@ -1,4 +1,4 @@
-"""An epoch: all minibatches of a batch, on two threads with a spin barrier, or on one; and the critic's values.
+"""An epoch: all minibatches of a batch, on two threads with a spin barrier, or on one.
 
 A minibatch is worked on in two halves, on any machine: so the sums are the same on all. Positions are halved: each
 half adds up what its positions contribute to the hidden units of all samples, and later the gradient of its positions'
@@ -22,10 +22,10 @@ from fastpong.kernels.conv import (
     prefix_sums,
     side_gradient,
 )
-from fastpong.kernels.losses import loss_gradient, outputs
+from fastpong.kernels.losses import loss_gradient
 from fastpong.kernels.optimiser import adam, rates_of
 from fastpong.kernels.patches import bucket_by_minibatch
-from fastpong.kernels.structs import Adam, Bucket, Buckets, Epoch, Inputs, Loss, Network, Patches, Rates, Workspace
+from fastpong.kernels.structs import Adam, Bucket, Buckets, Epoch, Loss, Network, Patches, Rates, Workspace
 from fastpong.kernels.tiles import CHANNELS
 
 _ARRIVALS = 4  # of either thread in a minibatch
@@ -109,16 +109,6 @@ def _step_rest(half: int, network: Network, gradients: tuple[Network, Network], 
 
 
 @kernel
-def _average(half: int, optimiser: Adam, step: Any) -> None:
-    """Move a half of the weights' average; at first it is the mean of all weights so far."""
-    share = np.float32(max(1.0 - optimiser.ema_decay, 1.0 / step))
-    part = _half_of(half, len(optimiser.ema))
-    ema, weights = optimiser.ema[part], optimiser.weights[part]
-    for i in range(len(ema)):
-        ema[i] += share * (weights[i] - ema[i])
-
-
-@kernel
 def epoch_half(
     thread: int,  # 0 or 1: this half, and this thread; BOTH: both halves
     progress: I64,  # see barrier.arrive; 0 at the beginning
@@ -165,35 +155,4 @@ def epoch_half(
                 _step_rest(half, network, gradients, optimiser, rates)
         if not arrive(progress, thread, arrived + 4):
             return False
-        if optimiser.apply and len(optimiser.ema):
-            for half in halves:  # no weight changes before the next arrival but one
-                _average(half, optimiser, step)
     return True
-
-
-@kernel
-def values_of(
-    patches: tuple[Patches, Patches],  # of either half of the positions
-    buckets: Buckets,  # of parts of the listed samples, in order
-    inputs: Inputs,
-    samples: I64,  # (listed,)
-    network: Network,  # without logits
-    first: int,  # the parts first … last − 1 are this call's
-    last: int,
-    values: F32,  # (listed,) out, for these parts
-) -> None:
-    """Compute the values of some samples. Twin: naive.values."""
-    parts = len(buckets.offsets) - 1
-    size, sums = -(-len(samples) // parts), prefix_sums(network.kernel)
-    buffer, none = new_matrix(size, network.w1.shape[1]), np.empty(0, np.float32)
-    work, stamp = (new_workspace(patches[0], network), new_workspace(patches[1], network)), np.int64(1)
-    for b in range(first, last):
-        part = samples[b * size : (b + 1) * size]
-        hidden = buffer[: len(part)]
-        hidden[:] = np.float32(0.0)
-        for half in range(2):
-            # The same stamp for all parts, since the weights stay: the channels of a patch are computed once.
-            conv_hidden_forward(patches[half], bucket_of(buckets, half, b), network, sums, work[half], stamp, hidden)
-        add_side_inputs(inputs, part, network.w1, hidden)
-        for m in range(len(part)):
-            values[b * size + m] = outputs(hidden[m], network.w2, none, none)

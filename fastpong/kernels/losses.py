@@ -1,7 +1,6 @@
 """The outputs of the convolutional network, and the gradient of PPO's loss.
 
-The outputs are linear in the hidden units, with a bias: a logit per action, then the value of the state. The critic has
-the value only.
+The outputs are linear in the hidden units, with a bias: a logit per action, then the value of the state.
 """
 
 import math
@@ -18,7 +17,7 @@ from fastpong.kernels.structs import Loss, Transitions
 def outputs(
     hidden: F32,  # (hidden,)
     w2: F32,  # (actions + 1, hidden + 1): logits and the value; the last column is the bias
-    probs: F32,  # (actions,) out; no actions: only the value
+    probs: F32,  # (actions,) out
     logs: F32,  # (actions,) out
 ) -> float:
     """Compute the probabilities of the actions and their logarithms, and return the value. Twin: naive.outputs."""
@@ -31,15 +30,14 @@ def outputs(
         else:
             logs[a] = total
             top = total if a == 0 else max(top, total)
-    if actions:
-        mass = np.float32(0.0)
-        for a in range(actions):
-            probs[a] = math.exp(logs[a] - top)
-            mass += probs[a]
-        shift = top + np.float32(math.log(mass))
-        for a in range(actions):
-            probs[a] /= mass
-            logs[a] -= shift
+    mass = np.float32(0.0)
+    for a in range(actions):
+        probs[a] = math.exp(logs[a] - top)
+        mass += probs[a]
+    shift = top + np.float32(math.log(mass))
+    for a in range(actions):
+        probs[a] /= mass
+        logs[a] -= shift
     return float(value)
 
 
@@ -59,7 +57,7 @@ def loss_gradient(
     Per sample: min(ρ A, clip(ρ, 1 − clip_low, 1 + clip_high) A) + entropy_coef · H − value_coef · ½ (R − V)²
     (Schulman et al., "Proximal policy optimization algorithms", 2017, equations 7 and 9; the two sides of the clip as
     in Yu et al., "DAPO", 2025, equation 10). The KL divergence is estimated by (ρ − 1) − log ρ (Schulman,
-    "Approximating KL divergence", 2020). A network without logits has the last term only. Twin: naive.loss_gradient.
+    "Approximating KL divergence", 2020). Twin: naive.loss_gradient.
     """
     units, actions = hidden.shape[1], w2.shape[0] - 1
     probs, logs = np.empty(actions, np.float32), np.empty(actions, np.float32)
@@ -68,22 +66,21 @@ def loss_gradient(
         sample, unit, grad = sample_ids[m], hidden[m], grad_hidden[m]
         error = transitions.returns[sample] - outputs(unit, w2, probs, logs)
         statistics[3] += error * error
-        if actions:
-            action, advantage = transitions.actions[sample], transitions.advantages[sample]
-            log_ratio = logs[action] - transitions.log_probs[sample]
-            ratio = math.exp(log_ratio)
-            clipped = ratio > 1.0 + loss.clip_high if advantage > 0.0 else ratio < 1.0 - loss.clip_low
-            entropy = 0.0
-            for a in range(actions):
-                entropy -= probs[a] * logs[a]
-            statistics[0] += entropy
-            statistics[1] += ratio - 1.0 - log_ratio
-            statistics[2] += clipped
-            pull = 0.0 if clipped else ratio * advantage
-            for a in range(actions):
-                taken = 1.0 if action == a else 0.0
-                pulled = pull * (taken - probs[a]) - loss.entropy_coef * probs[a] * (logs[a] + entropy)
-                slopes[a] = loss.scale * pulled
+        action, advantage = transitions.actions[sample], transitions.advantages[sample]
+        log_ratio = logs[action] - transitions.log_probs[sample]
+        ratio = math.exp(log_ratio)
+        clipped = ratio > 1.0 + loss.clip_high if advantage > 0.0 else ratio < 1.0 - loss.clip_low
+        entropy = 0.0
+        for a in range(actions):
+            entropy -= probs[a] * logs[a]
+        statistics[0] += entropy
+        statistics[1] += ratio - 1.0 - log_ratio
+        statistics[2] += clipped
+        pull = 0.0 if clipped else ratio * advantage
+        for a in range(actions):
+            taken = 1.0 if action == a else 0.0
+            pulled = pull * (taken - probs[a]) - loss.entropy_coef * probs[a] * (logs[a] + entropy)
+            slopes[a] = loss.scale * pulled
         slopes[actions] = loss.scale * loss.value_coef * error
         grad[:] = 0.0
         for a in range(actions + 1):

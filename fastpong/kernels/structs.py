@@ -161,6 +161,3 @@ class Adam(NamedTuple):
     apply: bool
     learning_rate: float
     updates: int  # steps before the epoch
-    weights: F32  # all weights, flat
-    ema: F32  # their exponential moving average, flat; empty: none
-    ema_decay: float

@@ -1,1 +1,1 @@
-"""From transitions to new weights: PPO with its critic, and the reference programs' REINFORCE."""
+"""From transitions to new weights: PPO, and the reference programs' REINFORCE."""

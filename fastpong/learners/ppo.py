@@ -1,4 +1,4 @@
-"""PPO: clipped policy gradients on the convolutional network, with a value output, a late critic, and Adam."""
+"""PPO: clipped policy gradients on the convolutional network, with a value output and Adam."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,6 @@ from fastpong.arrays import F32, I64, Arrays, Bool
 from fastpong.config import Config
 from fastpong.kernels import epochs, returns
 from fastpong.kernels.structs import Loss, Transitions
-from fastpong.learners.critic import Critic
 from fastpong.learners.schedule import Schedule
 from fastpong.learners.updater import Epochs, Samples, TwoThreads, Updater
 from fastpong.noise import SHUFFLE, stream_key
@@ -45,7 +44,6 @@ class PPO:
         self.config, self.policy, self._comm, self._envs = config, policy, comm, envs
         self._threads = TwoThreads(comm)
         self._updater = Updater(policy.net, comm, self._threads)
-        self._critic = Critic(config, comm, envs, self._threads) if config.critic_replay_batches else None
         self.schedule = Schedule(config)
         self.statistics: dict[str, float | str | None] = {}
 
@@ -60,7 +58,8 @@ class PPO:
 
     def steps_until_due(self, rollout: Rollout) -> int:
         """See `Learner`."""
-        return self.config.rollout_steps + 1 + int(rollout.first_unused[0]) - rollout.rows
+        rows = self.config.rollout_steps * self.schedule.batch_factor
+        return rows + 1 + int(rollout.first_unused[0]) - rollout.rows
 
     def reached(self, target: float, stats: EpisodeStats) -> bool:
         """Whether the score is at the target."""
@@ -72,17 +71,12 @@ class PPO:
 
     def learn(self, rollout: Rollout, stats: EpisodeStats) -> None:
         """Learn from all new rows but the last, whose value stands for what comes after them."""
-        c, steps, schedule = self.config, stats.steps, self.schedule
+        steps, schedule = stats.steps, self.schedule
         begin, end = int(rollout.first_unused[0]), rollout.rows - 1
         batch = self._prepare(rollout, begin, end, schedule.gamma(steps))
         epochs = self._run_epochs(rollout, batch, begin, steps)
         sums = self._summarise(rollout, batch, begin, epochs, steps)
-        keep = 0
-        if self._critic and schedule.late_since is not None:
-            keep = c.critic_replay_batches * c.rollout_steps
-            rate = c.learning_rate * schedule.anneal_factor(steps)
-            self.statistics["critic_explained_variance"] = self._critic.learn(rollout, schedule.gamma(steps), rate)
-        rollout.release(end, keep)
+        rollout.release(end)
         schedule.adapt(steps, int(sums["won"]), int(sums["lost"]), sums["kl"])
         # Sampled actions differ from the likeliest one even where that is known to be better: without growing logits
         # the entropy stays at a third of its greatest value, whatever the coefficient of its bonus.
@@ -92,13 +86,10 @@ class PPO:
         """Compute advantages (GAE) and returns of the rows begin … end − 1, and list their distinct patches."""
         c, arrays, envs = self.config, rollout.arrays, rollout.num_envs
         samples = Samples(rollout.inputs, np.arange(begin * envs, (end + 1) * envs), self._threads)
-        values, gae_lambda = arrays.values[begin : end + 1], c.gae_lambda
-        if self._critic and self._critic.ready:
-            values, gae_lambda = self._critic.values(samples).reshape(-1, envs), self._critic.LAMBDA
         advantages, targets = (np.zeros((end - begin, envs), np.float32) for _ in range(2))
         returns.advantages_of(
-            arrays.rewards[begin:end], arrays.ended[begin:end], values, gamma, gae_lambda, c.return_lambda,
-            advantages, targets,
+            arrays.rewards[begin:end], arrays.ended[begin:end], arrays.values[begin : end + 1], gamma, c.gae_lambda,
+            c.return_lambda, advantages, targets,
         )  # fmt: skip
         if c.baseline != "value":
             advantages[:] = targets
@@ -115,14 +106,13 @@ class PPO:
             batch.returns.reshape(-1),
         )  # fmt: skip
         loss = Loss(c.clip_low, c.clip_high, schedule.entropy_coef(steps), VALUE_COEF, 0.0)
-        epochs = Epochs(
-            batch.samples, transitions, loss, self._sample_ids(batch.learnable), c.minibatch_size, c.hidden_units
-        )  # fmt: skip
+        size = c.minibatch_size * schedule.batch_factor
+        epochs = Epochs(batch.samples, transitions, loss, self._sample_ids(batch.learnable), size, c.hidden_units)
         # Keyed by the number of updates, so that a resumed run draws the same minibatches.
         rng = np.random.default_rng([stream_key(c.seed, SHUFFLE), self.updates])
-        size, rate = batch.learnable.shape[0] * c.num_envs, schedule.learning_rate(steps)
+        everything, rate = batch.learnable.shape[0] * c.num_envs, schedule.learning_rate(steps)
         for _ in range(c.update_epochs):
-            self._updater.run(epochs.shuffled(rng.permutation(size)), rate)
+            self._updater.run(epochs.shuffled(rng.permutation(everything)), rate)
         return epochs
 
     def _sample_ids(self, learnable: Bool) -> I64:
@@ -153,7 +143,6 @@ class PPO:
             "approx_kl": sums["kl"],
             "clip_fraction": sums["clipped"],
             "explained_variance": 1.0 - sums["error"] / variance if variance > 0 else 0.0,
-            "critic_explained_variance": None,
             "learning_rate": self.schedule.learning_rate(steps),
             "gamma": self.schedule.gamma(steps),
             "entropy_coef": self.schedule.entropy_coef(steps),
@@ -166,12 +155,9 @@ class PPO:
 
     def state(self) -> Arrays:
         """See `Learner`."""
-        critic = self._critic.state() if self._critic else {}
-        return {**self._updater.state(), **self.schedule.state(), **critic}
+        return {**self._updater.state(), **self.schedule.state()}
 
     def load_state(self, arrays: Arrays) -> None:
         """See `Learner`."""
         self._updater.load_state(arrays)
         self.schedule.load_state(arrays)
-        if self._critic:
-            self._critic.load_state(arrays)

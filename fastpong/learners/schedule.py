@@ -10,6 +10,9 @@ from fastpong.config import Config
 POINTS = 1000
 """How many of the latest points tell how well the agent plays."""
 
+LATE_BATCH = 2
+"""By how much batches and minibatches are larger in the late phase: what is left to learn is small beside the noise."""
+
 _KL_EXPONENT, _MAX_CHANGE = 0.3, 1.1  # of the controller, and the largest factor by which a batch changes the rate
 
 
@@ -34,6 +37,11 @@ class Schedule:
     def phase(self) -> str:
         """``early`` or ``late``."""
         return "early" if self.late_since is None else "late"
+
+    @property
+    def batch_factor(self) -> int:
+        """By how much the batch that is played now, and its minibatches, are larger than the settings say."""
+        return 1 if self.late_since is None else LATE_BATCH
 
     def anneal_factor(self, steps: int) -> float:
         """Return the linear decay factor after so many steps, from 1 to `anneal_floor`."""

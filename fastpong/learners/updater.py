@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from fastpong.arrays import F32, F64, I64, Arrays
+from fastpong.arrays import F64, I64, Arrays
 from fastpong.kernels import epochs, optimiser
 from fastpong.kernels.compile import jit
 from fastpong.kernels.compile.barrier import BOTH, PEER_FAILED
 from fastpong.kernels.conv import SIDE
-from fastpong.kernels.patches import POSITIONS, bucket_by_minibatch, list_patches, middle_position
+from fastpong.kernels.patches import POSITIONS, list_patches, middle_position
 from fastpong.kernels.structs import Adam, Buckets, Epoch, Inputs, Loss, Network, Patches, Transitions
 from fastpong.parallel.comm import Communicator
 from fastpong.parallel.machine import usable_cores
@@ -19,10 +19,6 @@ from fastpong.policy import ConvNet
 
 Halves = tuple[Patches, Patches]
 """The patches of either half of the positions."""
-
-_PART = 4096
-"""Samples whose values are computed together, at most: the more, the more patches they share, but the hidden units of
-all of them have to stay in a core's cache."""
 
 
 class TwoThreads:
@@ -92,24 +88,6 @@ class Samples:
         slots, ids = ([np.empty_like(half.patch_ids) for half in self.patches] for _ in range(2))
         return Buckets(np.zeros((minibatches + 1, POSITIONS), np.int32), (slots[0], slots[1]), (ids[0], ids[1]))
 
-    def values(self, network: Network) -> F32:
-        """Return the values float32 (m,) of these samples by a network without logits."""
-        count = len(self.samples)
-        parts = 2 * -(-count // (2 * _PART))  # as many for either thread
-        size, index = -(-count // parts), np.arange(count)
-        slots, buckets, values = index // size << 32 | index % size, self.buckets(parts), np.zeros(count, np.float32)
-
-        def bucket(half: int) -> None:
-            ids = buckets.slots[half], buckets.patch_ids[half]
-            bucket_by_minibatch(self.patches[half], slots, buckets.offsets, *ids)
-
-        def compute(first: int, last: int) -> None:
-            epochs.values_of(self.patches, buckets, self.inputs, self.samples, network, first, last, values)
-
-        self._threads.run(bucket, [0, 1])
-        self._threads.run(compute, [0, parts // 2], [parts // 2, parts])
-        return values
-
 
 class Epochs:
     """Makes epochs over some samples, with the same buffers for each.
@@ -154,15 +132,13 @@ class Epochs:
 class Updater:
     """Adam on one convolutional network, with either half of each minibatch on one of the threads.
 
-    `updates` counts its steps. With `ema_decay`, the decay per minibatch, `ema` float32 (any,) is an exponential moving
-    average of all weights; else it is empty.
+    `updates` counts its steps.
     """
 
-    def __init__(self, net: ConvNet, comm: Communicator, threads: TwoThreads, ema_decay: float | None = None):
+    def __init__(self, net: ConvNet, comm: Communicator, threads: TwoThreads):
         self._net, self._comm, self._threads = net, comm, threads
         size = len(net.flat)
-        self.updates, self._ema_decay = 0, ema_decay or 0.0
-        self.ema = jit.zeros(0 if ema_decay is None else size)
+        self.updates = 0
         self._exp_avg, self._exp_avg_sq = jit.zeros(size), jit.zeros(size)
         # The end is for `touched`, so that one sum over the ranks does for both.
         self._buffer = jit.zeros(size + POSITIONS)
@@ -188,10 +164,7 @@ class Updater:
 
     def _add_up(self, epoch: Epoch, begin: int, end: int, learning_rate: float) -> Adam:
         """Add up the gradient of some minibatches; alone, take the steps as well."""
-        state = Adam(
-            *self._averages, self._touched, self._comm.size == 1, learning_rate, self.updates, self._net.flat, self.ema,
-            self._ema_decay,
-        )  # fmt: skip
+        state = Adam(*self._averages, self._touched, self._comm.size == 1, learning_rate, self.updates)
 
         def work(thread: int, progress: I64) -> bool:
             return epochs.epoch_half(
@@ -221,20 +194,12 @@ class Updater:
 
         self._threads.run(change, [0, POSITIONS // 2], [POSITIONS // 2, POSITIONS])
         self._touched[:] = False
-        if len(self.ema):  # as in the kernel
-            share = np.float32(max(1.0 - self._ema_decay, 1.0 / self.updates))
-            self.ema += share * (self._net.flat - self.ema)
 
     def state(self) -> Arrays:
         """Everything but the weights, by name."""
-        return {
-            "exp_avg": self._exp_avg,
-            "exp_avg_sq": self._exp_avg_sq,
-            "updates": np.array(self.updates),
-            "ema": self.ema,
-        }
+        return {"exp_avg": self._exp_avg, "exp_avg_sq": self._exp_avg_sq, "updates": np.array(self.updates)}
 
     def load_state(self, arrays: Mapping[str, Any]) -> None:
         """Continue from a `state`."""
-        self._exp_avg[:], self._exp_avg_sq[:], self.ema[:] = arrays["exp_avg"], arrays["exp_avg_sq"], arrays["ema"]
+        self._exp_avg[:], self._exp_avg_sq[:] = arrays["exp_avg"], arrays["exp_avg_sq"]
         self.updates = int(arrays["updates"])

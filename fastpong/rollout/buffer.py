@@ -72,7 +72,7 @@ class Rollout:
     def __init__(self, config: Config, encoding: Encoding, history: int, num_envs: int):
         self.config, self.num_envs, self.history, self.encoding = config, num_envs, history, encoding
         self._last = LastImages(np.zeros((num_envs, encoding.pixels), np.int16), np.zeros(num_envs, np.int64))
-        self.rows = self._kept = 0
+        self.rows = 0
         self._end = 0  # of what is used of `_images`
         self._images = np.zeros(1 << 20, encoding.dtype)
         self.first_unused = np.zeros(self.num_envs, np.int64)
@@ -96,11 +96,10 @@ class Rollout:
             observation, rows, members, self.inputs.arrays, row * self.num_envs, self._images, self._end, self._last
         )
 
-    def release(self, rows: I64 | int, keep: int = 0) -> None:
-        """Let go of the rows before these, int64 (envs,), but for history and `keep` rows more, for a critic."""
+    def release(self, rows: I64 | int) -> None:
+        """Let go of the rows before these, int64 (envs,), but for history."""
         self.first_unused[:] = rows
-        self._kept = keep
-        used = int(self.first_unused.min()) - self.history - keep
+        used = int(self.first_unused.min()) - self.history
         if used <= 0:
             return
         left = self.rows - used
@@ -117,7 +116,7 @@ class Rollout:
         """Everything that the next batches need, by name; see `LAYOUT`."""
         columns = {name: getattr(self.arrays, name)[: self.rows].copy() for name in _SAVED}
         for array in columns.values():  # so that nothing is left of rows that only some envs have released
-            array[np.arange(self.rows)[:, None] < self.first_unused - self.history - self._kept] = 0
+            array[np.arange(self.rows)[:, None] < self.first_unused - self.history] = 0
         images = self._images_of(0, columns["lengths"])
         pixels, counts = self._last
         last = np.concatenate([pixels[env, :count] for env, count in enumerate(counts)])
@@ -136,7 +135,6 @@ class Rollout:
             columns[name][: self.rows] = offsets if name == "offsets" else arrays[name]
         self._hold(columns)
         self.first_unused = arrays["first_unused"].copy()
-        self._kept = max(0, int(self.first_unused.min()) - self.history)
         pixels, counts = self._last
         counts[:] = arrays["last_counts"]
         for env, (count, end) in enumerate(zip(counts, np.cumsum(counts), strict=True)):

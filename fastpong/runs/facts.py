@@ -33,7 +33,7 @@ _NEEDED_WITH = {
     "window_reward": ("running_reward", "per_kup", "learning_rate"),
 }
 _COUNTS = ("steps", "games", "updates", "batch_games", "world_size", "replaced")
-_MAYBE_NULL = ("score", "point_rate", "game_length", "running_reward", "entropy", "critic_explained_variance")
+_MAYBE_NULL = ("score", "point_rate", "game_length", "running_reward", "entropy")
 
 
 @dataclass(frozen=True)

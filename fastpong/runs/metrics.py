@@ -26,7 +26,6 @@ METRICS = {
     "approx_kl": Metric("nats", "KL divergence of the last batch, (ρ − 1) − log ρ, mean over all epochs", "ppo"),
     "clip_fraction": Metric("share", "samples whose ratio was clipped, mean over all epochs", "ppo"),
     "explained_variance": Metric("share", "variance of the returns that the policy's value explains", "ppo"),
-    "critic_explained_variance": Metric("share", "the same of the critic and its λ-returns; null before it", "ppo"),
     "learning_rate": Metric("", "step size of the optimiser for the last batch"),
     "gamma": Metric("", "discount factor per step for the last batch", "ppo"),
     "entropy_coef": Metric("", "coefficient of the entropy bonus for the last batch", "ppo"),

@@ -41,17 +41,14 @@ def load_acting(config: Config) -> None:
     policy.act(rollout.inputs, row, one, 0)
 
 
-def load_learning(config: Config, ranks: int = 1, late: bool = True) -> None:
-    """Compile the kernels of a learner of so many ranks, or load them from the cache; `late`: also the late ones."""
+def load_learning(config: Config, ranks: int = 1) -> None:
+    """Compile the kernels of a learner of so many ranks, or load them from the cache."""
     policy = make_policy(_spare(config))
     learner = make_learner(_spare(config), policy, Serial(ranks))
     rollout, stats = policy.make_rollout(1), EpisodeStats(1, 0.0)
-    if late:
-        learner.begin_late_phase(0)
-    for _ in range(1 + late):  # the second batch is learned from with the critic's values
-        for _ in range(rollout.history + 2):
-            rollout.new_row()
-        learner.learn(rollout, stats)
+    for _ in range(rollout.history + 2):
+        rollout.new_row()
+    learner.learn(rollout, stats)
     learner.close()
 
 
@@ -141,12 +138,11 @@ def _leave(one: "subprocess.Popen[bytes]") -> None:
 
 
 def _spare(config: Config) -> Config:
-    return replace(config, num_envs=1, batch_size=1, critic_replay_batches=min(1, config.critic_replay_batches))
+    return replace(config, num_envs=1, batch_size=1)
 
 
 if __name__ == "__main__":
     end_with_parent()
     with contextlib.suppress(BrokenPipeError):  # nobody waits any more: the cache is filled all the same
-        load_learning(Config(**json.loads(sys.argv[1])), late=False)
+        load_learning(Config(**json.loads(sys.argv[1])))
         print("the first batch can be learned from", flush=True)
-    load_learning(Config(**json.loads(sys.argv[1])))

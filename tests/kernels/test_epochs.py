@@ -1,4 +1,4 @@
-"""Epochs of minibatches, of a policy and of a critic, against plain loops on real screens and finite differences."""
+"""Epochs of minibatches against plain loops on real screens and finite differences."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,20 +9,11 @@ import pytest
 from fastpong.arrays import F32, F64, I64, Bool
 from fastpong.kernels.compile.barrier import BOTH, PEER_FAILED
 from fastpong.kernels.conv import SIDE
-from fastpong.kernels.epochs import epoch_half, values_of
-from fastpong.kernels.patches import POSITIONS, bucket_by_minibatch
+from fastpong.kernels.epochs import epoch_half
+from fastpong.kernels.patches import POSITIONS
 from fastpong.kernels.structs import Adam, Epoch, Loss, Network, Transitions
 from tests import naive
-from tests.support.kernels import (
-    SmallRollout,
-    adam_state,
-    both_halves,
-    empty_buckets,
-    epoch_of,
-    flattened,
-    slots_of,
-    zeros_like,
-)
+from tests.support.kernels import SmallRollout, adam_state, epoch_of, flattened, zeros_like
 
 SAMPLES = np.array([12, 5, 1, 8, 9, 0, 13, 10])
 """What is listed."""
@@ -30,42 +21,31 @@ SHIFTS = np.array([0, 0.05, -0.26, 0.5, -0.5, 0.5, -0.5, 0.1])
 """Of the logarithm of the probability when each action was taken: half of them are beyond the clip on either side."""
 CLIPPED = 2  # up with a ratio of 1.6, and down with one of 0.6
 PPO = naive.Coefficients(0.2, 0.4, 0.03, 0.5)
-VALUE = naive.Coefficients(0.0, 0.0, 0.0, 1.0)
-CRITIC = [6, 0, 3, 2, 5]
-"""What the critic learns from."""
 
 
 class Learning:
-    """The samples, what is learned from them, and what the kernel makes of it.
+    """The samples, what is learned from them, and what the kernel makes of it."""
 
-    A policy learns from all of them, a critic, whose network has no logits, their values.
-    """
-
-    def __init__(self, screens: npt.NDArray[np.uint8], critic: bool):
-        self.rollout = SmallRollout(screens, outputs=1 if critic else None)
-        self.network, self.coefficients = self.rollout.network, VALUE if critic else PPO
-        self.chosen = CRITIC if critic else list(range(8))
-        self.scale = 1 / len(self.chosen)
+    def __init__(self, screens: npt.NDArray[np.uint8]):
+        self.rollout = SmallRollout(screens)
+        self.network = self.rollout.network
+        self.scale = 1 / len(SAMPLES)
         targets = np.random.default_rng(4).standard_normal(8).astype(np.float32)
         self.samples = [self.rollout.sample(s) for s in SAMPLES.tolist()]
         self.results = [self.rollout.outputs(s) for s in SAMPLES.tolist()]
-        none = np.zeros(0, np.float32)
-        self.transitions = Transitions(np.zeros(0, np.uint8), none, none, targets)
-        self.learned = [naive.Transition(0, 0.0, 0.0, float(target)) for target in targets]
-        if not critic:
-            taken = self.rollout.inputs.arrays.actions[SAMPLES]
-            log_probs = np.array([logs[a] for (_, logs, _), a in zip(self.results, taken, strict=True)]) + SHIFTS
-            advantages = np.array([1, -1, 1, 1, 1, -1, -1, 0], np.float32)
-            self.transitions = Transitions(taken, log_probs.astype(np.float32), advantages, targets)
-            self.learned = [
-                naive.Transition(int(a), float(p), float(advantage), float(target))
-                for a, p, advantage, target in zip(*self.transitions, strict=True)
-            ]
-        self.gradient, self.touched, self.statistics = self.gradient_of(self.chosen)
+        taken = self.rollout.inputs.arrays.actions[SAMPLES]
+        log_probs = np.array([logs[a] for (_, logs, _), a in zip(self.results, taken, strict=True)]) + SHIFTS
+        advantages = np.array([1, -1, 1, 1, 1, -1, -1, 0], np.float32)
+        self.transitions = Transitions(taken, log_probs.astype(np.float32), advantages, targets)
+        self.learned = [
+            naive.Transition(int(a), float(p), float(advantage), float(target))
+            for a, p, advantage, target in zip(*self.transitions, strict=True)
+        ]
+        self.gradient, self.touched, self.statistics = self.gradient_of(list(range(8)))
 
     def epoch(self, minibatches: list[list[int]]) -> Epoch:
         return epoch_of(
-            self.rollout.inputs, SAMPLES, self.transitions, minibatches, Loss(*self.coefficients, self.scale),
+            self.rollout.inputs, SAMPLES, self.transitions, minibatches, Loss(*PPO, self.scale),
             self.network.w1.shape[1],
         )  # fmt: skip
 
@@ -79,30 +59,14 @@ class Learning:
         both = Network(*(one + two for one, two in zip(first, second, strict=True)))
         return both, state.touched, epoch.statistics.sum(0)
 
-    @property
-    def minibatch(self) -> tuple[list[naive.Sample], list[naive.Transition]]:
-        """What is learned from."""
-        return [self.samples[i] for i in self.chosen], [self.learned[i] for i in self.chosen]
-
     def objective(self, network: list[F64]) -> float:
         num_actions = self.rollout.inputs.num_actions
-        return self.scale * naive.minibatch_objective(*self.minibatch, num_actions, self.coefficients, *network)
+        return self.scale * naive.minibatch_objective(self.samples, self.learned, num_actions, PPO, *network)
 
 
 @pytest.fixture(scope="module")
-def policy(real_screens: npt.NDArray[np.uint8]) -> Learning:
-    return Learning(real_screens, critic=False)
-
-
-@pytest.fixture(scope="module")
-def critic(real_screens: npt.NDArray[np.uint8]) -> Learning:
-    return Learning(real_screens, critic=True)
-
-
-@pytest.fixture(params=["policy", "critic"])
-def learning(request: pytest.FixtureRequest) -> Learning:
-    found: Learning = request.getfixturevalue(request.param)
-    return found
+def learning(real_screens: npt.NDArray[np.uint8]) -> Learning:
+    return Learning(real_screens)
 
 
 def test_gradient_against_finite_differences(learning: Learning) -> None:
@@ -121,58 +85,56 @@ def test_gradient_against_finite_differences(learning: Learning) -> None:
 
 def test_gradient_of_all_weights(learning: Learning) -> None:
     num_actions = learning.rollout.inputs.num_actions
-    ref = naive.minibatch_gradient(*learning.minibatch, num_actions, learning.coefficients, *learning.network)
+    ref = naive.minibatch_gradient(learning.samples, learning.learned, num_actions, PPO, *learning.network)
     for gradient, wanted in zip(learning.gradient, ref, strict=True):
         np.testing.assert_allclose(gradient, learning.scale * wanted, rtol=2e-3, atol=2e-5)
 
 
 def test_touched_positions(learning: Learning) -> None:
     reached = np.zeros(POSITIONS, np.bool_)
-    for i in learning.chosen:
-        reached |= [bool(naive.patch_at(learning.samples[i].images, q)) for q in range(POSITIONS)]
+    for sample in learning.samples:
+        reached |= [bool(naive.patch_at(sample.images, q)) for q in range(POSITIONS)]
     np.testing.assert_array_equal(learning.touched, reached)
     rows = np.flatnonzero(np.abs(learning.gradient.w1[:SIDE]).sum(1))
     assert len(rows) and reached[rows // 16].all()
 
 
-def test_statistics(policy: Learning, critic: Learning) -> None:
-    entropy, divergence, clipped, error = policy.statistics
-    assert entropy == pytest.approx(sum(naive.entropy(probs) for probs, _, _ in policy.results), rel=1e-4)
+def test_statistics(learning: Learning) -> None:
+    entropy, divergence, clipped, error = learning.statistics
+    assert entropy == pytest.approx(sum(naive.entropy(probs) for probs, _, _ in learning.results), rel=1e-4)
     ratios = np.exp(-SHIFTS)
     assert divergence == pytest.approx((ratios - 1 - np.log(ratios)).sum(), rel=1e-3)
     assert clipped == CLIPPED
-    for learning, squares in (policy, error), (critic, critic.statistics[3]):
-        errors = [learning.learned[i].value_target - learning.results[i][2] for i in learning.chosen]
-        assert squares == pytest.approx(np.square(errors).sum(), rel=1e-3)
-    assert not critic.statistics[:3].any()
+    errors = [one.value_target - result[2] for one, result in zip(learning.learned, learning.results, strict=True)]
+    assert error == pytest.approx(np.square(errors).sum(), rel=1e-3)
 
 
-def test_minibatches_add_up(policy: Learning) -> None:
-    one, touched, statistics = policy.gradient_of([0, 1, 2])
-    two, also_touched, more = policy.gradient_of([7, 3, 4, 6, 5])
+def test_minibatches_add_up(learning: Learning) -> None:
+    one, touched, statistics = learning.gradient_of([0, 1, 2])
+    two, also_touched, more = learning.gradient_of([7, 3, 4, 6, 5])
     for k in range(4):
-        np.testing.assert_allclose(one[k] + two[k], policy.gradient[k], rtol=1e-3, atol=1e-5)
-    np.testing.assert_array_equal(touched | also_touched, policy.touched)
-    np.testing.assert_allclose(statistics + more, policy.statistics, rtol=1e-4)
-    nothing, touched, statistics = policy.gradient_of([])
+        np.testing.assert_allclose(one[k] + two[k], learning.gradient[k], rtol=1e-3, atol=1e-5)
+    np.testing.assert_array_equal(touched | also_touched, learning.touched)
+    np.testing.assert_allclose(statistics + more, learning.statistics, rtol=1e-4)
+    nothing, touched, statistics = learning.gradient_of([])
     assert not any(array.any() for array in nothing) and not touched.any() and not statistics.any()
 
 
-MINIBATCHES = {"policy": [[0, 1, 2], [7, 3, 4, 6, 5]], "critic": [[0, 3, 1], [5, 2]]}
+MINIBATCHES = [[0, 1, 2], [7, 3, 4, 6, 5]]
 
 
-def test_weights_change_by_the_gradient_of_each_minibatch(policy: Learning) -> None:
+def test_weights_change_by_the_gradient_of_each_minibatch(learning: Learning) -> None:
     """At once, as with a gradient of all weights and then Adam; where there is none, `w1` and its averages stay."""
-    network, minibatches = Network(*(array.copy() for array in policy.network)), MINIBATCHES["policy"]
+    network, minibatches = Network(*(array.copy() for array in learning.network)), MINIBATCHES
     gradients, after = (zeros_like(network), zeros_like(network)), adam_state(network, True)
     wanted, exp_avg, exp_avg_sq = (
         [array.astype(np.float64) for array in arrays] for arrays in (network, after.exp_avg, after.exp_avg_sq)
     )
-    assert epoch_half(BOTH, np.zeros((2, 8), np.int64), 0, 2, policy.epoch(minibatches), network, gradients, after)
+    assert epoch_half(BOTH, np.zeros((2, 8), np.int64), 0, 2, learning.epoch(minibatches), network, gradients, after)
     assert not any(array.any() for half in gradients for array in half)
     for b, minibatch in enumerate(minibatches):
         now = Network(*(array.astype(np.float32) for array in wanted))
-        gradient, touched, _ = policy.gradient_of(minibatch, now)
+        gradient, touched, _ = learning.gradient_of(minibatch, now)
         for k in range(4):
             where = np.repeat(np.r_[touched, True], 16) if k == 2 else ...
             new = naive.adam_of(
@@ -184,31 +146,16 @@ def test_weights_change_by_the_gradient_of_each_minibatch(policy: Learning) -> N
         np.testing.assert_allclose(network[k], wanted[k], rtol=1e-3, atol=2e-4)
         np.testing.assert_allclose(after.exp_avg[k], exp_avg[k], rtol=1e-3, atol=1e-5)
         np.testing.assert_allclose(after.exp_avg_sq[k], exp_avg_sq[k], rtol=1e-3, atol=1e-6)
-    untouched = np.repeat(~policy.touched, 16)
-    np.testing.assert_array_equal(network.w1[:-16][untouched], policy.network.w1[:-16][untouched])
-    assert not np.array_equal(network.w1, policy.network.w1)
-
-
-def test_the_average_follows_the_weights(critic: Learning) -> None:
-    flat, network = flattened(critic.network)
-    epoch, ema, before = critic.epoch(MINIBATCHES["critic"]), flat + np.float32(1.0), flat.copy()
-    gradients, wanted = (zeros_like(network), zeros_like(network)), ema.astype(np.float64)
-    state = adam_state(network, True, flat, ema)
-    for b in range(2):
-        assert epoch_half(
-            BOTH, np.zeros((2, 8), np.int64), b, b + 1, epoch, network, gradients, state._replace(updates=b)
-        )  # fmt: skip
-        # The first time all of it is new; the second time it would be half, but never less than 0.6.
-        wanted += (1.0, 0.6)[b] * (flat - wanted)
-        np.testing.assert_allclose(ema, wanted, rtol=1e-4, atol=1e-5)
-    assert not np.array_equal(flat, before)
+    untouched = np.repeat(~learning.touched, 16)
+    np.testing.assert_array_equal(network.w1[:-16][untouched], learning.network.w1[:-16][untouched])
+    assert not np.array_equal(network.w1, learning.network.w1)
 
 
 def run_threads(thread_count: int, learning: Learning, minibatches: list[list[int]], apply: bool) -> list[F32]:
     """All that an epoch changes, with one thread or with two."""
     flat, network = flattened(learning.network)
-    ema, epoch = flat.copy(), learning.epoch(minibatches)
-    gradients, state = (zeros_like(network), zeros_like(network)), adam_state(network, apply, flat, ema)
+    epoch = learning.epoch(minibatches)
+    gradients, state = (zeros_like(network), zeros_like(network)), adam_state(network, apply)
     progress, count = np.zeros((2, 8), np.int64), len(minibatches)
 
     def work(thread: int) -> bool:
@@ -216,39 +163,22 @@ def run_threads(thread_count: int, learning: Learning, minibatches: list[list[in
 
     with ThreadPoolExecutor(2) as pool:
         assert all(pool.map(work, [BOTH] if thread_count == 1 else [0, 1]))
-    everything: list[F32] = [flat, ema, *gradients[0], *gradients[1], *state.exp_avg, *state.exp_avg_sq]
+    everything: list[F32] = [flat, *gradients[0], *gradients[1], *state.exp_avg, *state.exp_avg_sq]
     return everything
 
 
 @pytest.mark.parametrize("apply", [True, False])
 def test_two_threads_do_what_one_does(learning: Learning, apply: bool) -> None:
-    minibatches = MINIBATCHES["critic" if learning.coefficients is VALUE else "policy"]
-    one, two = (run_threads(count, learning, minibatches, apply) for count in (1, 2))
+    one, two = (run_threads(count, learning, MINIBATCHES, apply) for count in (1, 2))
     for array, other in zip(one, two, strict=True):
         np.testing.assert_array_equal(array, other)
     assert np.array_equal(one[0], flattened(learning.network)[0]) != apply
 
 
 @pytest.mark.parametrize("thread", [0, 1])
-def test_a_half_ends_if_the_other_has_failed(policy: Learning, thread: int) -> None:
-    network, epoch = policy.network, policy.epoch([[0, 1, 2]])
+def test_a_half_ends_if_the_other_has_failed(learning: Learning, thread: int) -> None:
+    network, epoch = learning.network, learning.epoch([[0, 1, 2]])
     progress: I64 = np.zeros((2, 8), np.int64)
     progress[1 - thread, 0] = PEER_FAILED
     state: Adam = adam_state(network, False)
     assert not epoch_half(thread, progress, 0, 1, epoch, network, (zeros_like(network), zeros_like(network)), state)
-
-
-def test_values(critic: Learning) -> None:
-    values, network, inputs = np.full(8, 7.0, np.float32), critic.network, critic.rollout.inputs
-    patches, parts = both_halves(inputs, SAMPLES), [[0, 1, 2], [3, 4, 5], [6, 7]]
-    buckets = empty_buckets(patches, 3)
-    for half in (0, 1):
-        bucket_by_minibatch(
-            patches[half], slots_of(8, parts), buckets.offsets, buckets.slots[half], buckets.patch_ids[half]
-        )  # fmt: skip
-    for first, last in ((2, 3), (0, 1)):
-        values_of(patches, buckets, inputs, SAMPLES, network, first, last, values)
-    wanted = naive.values(critic.samples, inputs.num_actions, *network)
-    for k in (0, 1, 2, 6, 7):
-        assert values[k] == pytest.approx(wanted[k], rel=1e-3, abs=1e-4)
-    assert (values[3:6] == 7.0).all()

@@ -101,26 +101,6 @@ def test_strips_keep_the_history_that_later_steps_look_at(real_screens: U8) -> N
     assert rollout.arrays.steps_since_reset[:4, 1].tolist() == [8, 9, 10, 11]
 
 
-def test_rows_are_kept_beyond_history_if_asked_for(real_screens: U8) -> None:
-    rollout, nothing = new("fast"), np.zeros((20, 2), np.int8)
-    fill(rollout, real_screens, (nothing, nothing))
-    images = [images_of(rollout, row) for row in range(20)]
-    rollout.release(2, keep=5)
-    assert rollout.rows == 20 and rollout.first_unused.tolist() == [2, 2]  # there are not so many
-    rollout.release(19, keep=5)
-    assert rollout.rows == 9 and rollout.first_unused.tolist() == [8, 8]  # rows 11 … 19
-    assert [images_of(rollout, row) for row in range(9)] == images[11:]
-    state = rollout.state()
-    assert state["lengths"].all()
-    again = new("fast")
-    again.load_state(state)
-    for rows in (rollout, again):
-        fill(rows, real_screens, (nothing, nothing))
-        rows.release(28, keep=5)
-    for name, array in rollout.state().items():
-        np.testing.assert_array_equal(array, again.state()[name], err_msg=name)
-
-
 def test_a_buffer_grows_and_keeps_what_it_holds(real_screens: U8) -> None:
     """Beyond its first rows, and with full screens beyond its first room for images."""
     rollout, nothing = new("fast"), np.zeros((450, 2), np.int8)

@@ -21,7 +21,7 @@ GROUPS = {"fast": {"", "ppo"}, "late": {"", "ppo"}, "ray": {"", "ray"}, "ppg": {
 
 def late_line() -> dict[str, Any]:
     """Train with a late phase that is begun by hand, and return the metrics after two batches."""
-    config = small("fast", critic_replay_batches=1)
+    config = small("fast")
     with VectorEnv.of(config, 1) as envs:
         trainer = Trainer(config, Actor(config, envs))
         trainer.learner.begin_late_phase(0)
@@ -65,7 +65,7 @@ def test_every_value_is_a_number_but_the_phase(lines: Mapping[str, list[dict[str
     assert [{line["phase"] for line in lines[name] if "phase" in line} for name in ("fast", "late")] == [
         {"early"}, {"early", "late"},
     ]  # fmt: skip
-    assert lines["late"][-1]["phase"] == "late" and lines["late"][-1]["critic_explained_variance"] is not None
+    assert lines["late"][-1]["phase"] == "late"
 
 
 def test_every_metric_has_a_unit_and_a_meaning() -> None:

@@ -56,7 +56,7 @@ class SmallRollout:
 
     ROWS, ENVS, IMAGES = 7, 2, 3
 
-    def __init__(self, screens: U8, num_actions: int = 3, hidden_units: int = 128, outputs: int | None = None):
+    def __init__(self, screens: U8, num_actions: int = 3, hidden_units: int = 128):
         rng = np.random.default_rng(3)
         chosen, samples = screens[100 : 100 + self.ROWS], self.ROWS * self.ENVS
         arrays, strips, at = rollout_arrays(samples), np.zeros(samples * 200, np.int32), 0
@@ -69,7 +69,7 @@ class SmallRollout:
                 at = record_strips(seen, np.array([row]), np.array([env]), arrays, self.ENVS * t, strips, at, last)
                 self.pictures.append(court(chosen[row]))
         self.inputs = Inputs(strips, arrays, self.ENVS, self.IMAGES, 2, num_actions)
-        self.network = random_network(num_actions + 1 if outputs is None else outputs, hidden_units, self.IMAGES)
+        self.network = random_network(num_actions + 1, hidden_units, self.IMAGES)
 
     def sample(self, index: int) -> naive.Sample:
         """What the network gets of a sample."""
@@ -144,13 +144,12 @@ def epoch_of(
     )  # fmt: skip
 
 
-def adam_state(network: Network, apply: bool, weights: F32 | None = None, ema: F32 | None = None) -> Adam:
-    """Adam before its third step, with an average of all weights if they are given in one."""
-    rng, none = np.random.default_rng(9), np.zeros(0, np.float32)
+def adam_state(network: Network, apply: bool) -> Adam:
+    """Adam before its third step."""
+    rng = np.random.default_rng(9)
     mean = Network(*((0.01 * rng.standard_normal(array.shape)).astype(np.float32) for array in network))
     square = Network(*((0.01 * rng.random(array.shape)).astype(np.float32) for array in network))
-    flat, average = none if weights is None else weights, none if ema is None else ema
-    return Adam(mean, square, np.zeros(POSITIONS, np.bool_), apply, 0.01, 2, flat, average, 0.4)
+    return Adam(mean, square, np.zeros(POSITIONS, np.bool_), apply, 0.01, 2)
 
 
 def sparse_inputs(xs: npt.NDArray[Any], num_actions: int) -> Inputs:

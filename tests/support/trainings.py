@@ -19,7 +19,7 @@ _REINFORCE: dict[str, Any] = {"hidden_units": 32, "batch_games": 2}
 
 SMALL: dict[str, tuple[str, dict[str, Any]]] = {
     "fast": ("fast", {**_ALL, **_PPO}),
-    "late": ("fast", {**_ALL, **_PPO, "late_by_step": 0, "critic_replay_batches": 1}),
+    "late": ("fast", {**_ALL, **_PPO, "late_by_step": 0}),
     "karpathy": ("karpathy", {**_ALL, **_REINFORCE}),
     "ray": ("ray", {**_ALL, **_REINFORCE}),
     "ppg": ("ppg", {**_ALL, "hidden_units": 32, "window_seconds": 0.02}),

@@ -19,7 +19,7 @@ from fastpong.training.warm_up import Compiling
 from fastpong.training.trainer import Trainer
 
 if __name__ == "__main__":
-    changes = {"num_envs": 2, "batch_size": 128, "minibatch_size": 64, "update_epochs": 2, "critic_replay_batches": 0}
+    changes = {"num_envs": 2, "batch_size": 128, "minibatch_size": 64, "update_epochs": 2}
     config = make_config("fast", changes)
     with VectorEnv.of(config, 1, engine="ale") as envs:
         compiling = Compiling(config)

@@ -29,14 +29,12 @@ def test_zeros_are_zeros_and_begin_at_a_line(size: int) -> None:
         assert array.ctypes.data % jit.LINE == 0
 
 
-@pytest.mark.parametrize("outputs", [4, 1])
-def test_the_rows_that_the_tiles_read_begin_at_lines(outputs: int) -> None:
-    net = ConvNet(make_config("fast", {"num_envs": 2}), outputs, np.random.default_rng(0))
+def test_the_rows_that_the_tiles_read_begin_at_lines() -> None:
+    net = ConvNet(make_config("fast", {"num_envs": 2}), np.random.default_rng(0))
     comm = Serial()
     threads = TwoThreads(comm)
-    updater = Updater(net, comm, threads, 0.99)
+    updater = Updater(net, comm, threads)
     for network in (net.network, *updater._gradients, *updater._averages):
         for name in ("kernel", "bias", "w1"):
             assert getattr(network, name).ctypes.data % jit.LINE == 0, name
-    assert updater.ema.ctypes.data % jit.LINE == 0
     threads.close()
