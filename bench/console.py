@@ -46,7 +46,7 @@ from fastpong.console.translate import Hook, translated
 from fastpong.envs.ale import ACTIONS, new_emulator
 from fastpong.envs.console import Console
 from fastpong.envs.memory import zeros
-from fastpong.kernels.preprocess import Observation, as_words
+from fastpong.kernels.preprocess import observe
 from fastpong.parallel.machine import versions
 from fastpong.policy import make_policy
 from fastpong.pong import SCREEN
@@ -87,13 +87,13 @@ def ale(envs: int, screens: bool) -> Callable[[], None]:
     return step
 
 
-def console(envs: int, frame_skip: int, strips: bool = False) -> Callable[[], None]:
-    """Return a step of so many consoles, with or without what training then makes of their screens."""
-    everyone, arrays = range(envs), zeros(envs, Console.name)
+def console(envs: int, frame_skip: int, image: str = "screens", strips: bool = False) -> Callable[[], None]:
+    """Return a step of so many consoles, with or without what training then makes of their courts."""
+    everyone, arrays = range(envs), zeros(envs, Console.name, (image,))
     engine, choices, repeats = Console(arrays, frame_skip), actions(envs, frame_skip), np.zeros(envs, np.uint8)
     engine.reset(everyone)
     rollout, members = make_policy(make_config("fast", {"num_envs": envs})).make_rollout(envs), np.arange(envs)
-    seen = Observation(as_words(arrays["screens"]), arrays["rewards"], arrays["ended"])
+    seen = observe(arrays)
 
     def step() -> None:
         engine.step(everyone, next(choices), repeats)
@@ -121,7 +121,8 @@ def measure(envs: int, seconds: float, rounds: int) -> dict[str, list[Times]]:
     """Measure all of them in turns; return the µs a step of each round."""
     steps = {
         ALONE: ale(envs, False), "ale-py, screen": ale(envs, True), "of twelve frames": console(envs, 3 * FRAMES),
-        "console, screen": console(envs, FRAMES), "console, screen and strips": console(envs, FRAMES, strips=True),
+        "console, screen": console(envs, FRAMES), "console, court": console(envs, FRAMES, "courts"),
+        "console, court and strips": console(envs, FRAMES, "courts", strips=True),
     }  # fmt: skip
     for step in steps.values():
         step()  # compiles

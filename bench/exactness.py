@@ -4,8 +4,9 @@
     python -m bench.exactness --replay FILE
 
 Each process has 72 games on both engines. A third of them steps single frames, each drawn and compared. The others step
-four frames, as in training: three of them not drawn, or, in one half, with both kinds of extra screens. After every
-step RAM, screens, extra screens, rewards and ends are compared, and that the console's plain core was never needed.
+four frames: as in training, three of them not drawn and of the last one the court alone; or with screens and both kinds
+of extra ones. After every step RAM, images, rewards and ends are compared, and that the console's plain core was never
+needed.
 
 A third of the players press random ones of all six actions, for 1 … 64 frames each; a third is the shipped agent,
 greedy; a third samples from it. Half of them have sticky actions. Of the agent's points an eighth is played at random,
@@ -33,17 +34,18 @@ from bench.common import parser
 from fastpong.arrays import U8
 from fastpong.config import changed
 from fastpong.envs.ale import Ale
+from fastpong.envs.base import COURTS
 from fastpong.envs.console import Console
-from fastpong.envs.engine import ENGINES, EXTRAS, Engine
+from fastpong.envs.engine import ENGINES, IMAGES, Engine
 from fastpong.envs.memory import zeros
-from fastpong.kernels.preprocess import Observation, as_words
+from fastpong.kernels.preprocess import as_words, observe
 from fastpong.parallel.machine import versions
 from fastpong.policy import make_policy
 from fastpong.pong import ACTIONS, MAX_FRAMES
 from fastpong.system import processor
 
-SETS: tuple[tuple[int, tuple[str, ...]], ...] = ((1, EXTRAS[:1]), (4, ()), (4, EXTRAS))
-"""Frames a step, and extra screens, of each set of games."""
+SETS: tuple[tuple[int, tuple[str, ...]], ...] = ((1, IMAGES[:3]), (4, COURTS), (4, IMAGES))
+"""Frames a step, and images, of each set of games."""
 
 GAMES = 24
 """Games of a set."""
@@ -56,7 +58,7 @@ LONGEST = 64  # frames for which a random player holds an action
 SHARE = 1 / 8  # of the agent's points: random ones, and as many with the button held
 
 MILLION = 1_000_000
-TOTALS = ("frames", "games", "points_won", "points_lost", "screens_compared", "rams_compared")
+TOTALS = ("frames", "games", "points_won", "points_lost", "images_compared", "rams_compared")
 
 _AGENT, _RANDOM, _BUTTON = range(3)  # how a point is played
 _WITH_BUTTON = np.array([ACTIONS.index(name) for name in ("RIGHTFIRE", "LEFTFIRE", "FIRE")], np.uint8)
@@ -65,12 +67,12 @@ _WITH_BUTTON = np.array([ACTIONS.index(name) for name in ("RIGHTFIRE", "LEFTFIRE
 class Pair:
     """Some games, each on both engines."""
 
-    def __init__(self, frame_skip: int, extras: Sequence[str], games: int):
-        self.frame_skip, self.extras, self.everyone = frame_skip, tuple(extras), range(games)
-        self._ales, self.consoles = (zeros(games, kind.name, extras) for kind in (Ale, Console))
+    def __init__(self, frame_skip: int, images: Sequence[str], games: int):
+        self.frame_skip, self.images, self.everyone = frame_skip, tuple(images), range(games)
+        self._ales, self.consoles = (zeros(games, kind.name, images) for kind in (Ale, Console))
         self._ale, self._console = Ale(self._ales, frame_skip), Console(self.consoles, frame_skip)
         self._engines: tuple[Engine, ...] = (self._ale, self._console)
-        self._names = ("rewards", "ended", "screens", *extras)
+        self._names = ("rewards", "ended", *images)
         self._told = np.zeros((MAX_FRAMES // frame_skip + 1, 2, games), np.uint8)  # actions and repeats of each game
         self._steps = np.zeros(games, np.int64)
         self.totals = Counter[str]()
@@ -126,28 +128,29 @@ class Pair:
         """Return the actions and repeats of the present game, a digit each, from its begin on."""
         told = self._told[: self._steps[env], :, env]
         actions, repeats = ("".join(map(str, column)) for column in told.T.tolist())
-        return {"frame_skip": self.frame_skip, "extras": self.extras, "actions": actions, "repeats": repeats}
+        return {"frame_skip": self.frame_skip, "images": self.images, "actions": actions, "repeats": repeats}
 
     def _count(self) -> None:
         rewards, ended = self.consoles["rewards"], self.consoles["ended"] != 0
         games = int(ended.sum())
-        screens = len(self.everyone) * (1 + (EXTRAS[1] in self.extras)) + games * (EXTRAS[0] in self.extras)
+        every_step = sum(name != "final_screens" for name in self.images)
+        images = len(self.everyone) * every_step + games * ("final_screens" in self.images)
         # A game may end in the first frame of a step.
         frames = len(self.everyone) * self.frame_skip - games * (self.frame_skip - 1)
         won, lost = int(rewards[rewards > 0].sum()), -int(rewards[rewards < 0].sum())
-        counted = (frames, games, won, lost, screens, len(self.everyone))
+        counted = (frames, games, won, lost, images, len(self.everyone))
         self.totals.update(dict(zip(TOTALS, counted, strict=True)))
         self._steps[ended] = 0
 
 
 def _long(array: Any) -> Any:
     """View screens as fewer, longer numbers."""
-    return as_words(array) if array.ndim == 3 else array
+    return as_words(array) if array.ndim == 3 and array.dtype == np.uint8 else array
 
 
 def needs_plain_core(game: dict[str, Any]) -> bool:
     """Play a game on the console alone."""
-    arrays = zeros(1, Console.name, game["extras"])
+    arrays = zeros(1, Console.name, game["images"])
     console = Console(arrays, game["frame_skip"])
     console.reset(range(1))
     for inputs in _inputs(game):
@@ -184,7 +187,7 @@ class Players:
         self._rollout, self._rounds = self._policy.make_rollout(len(games)), 0
         self._rewards, self._ended = np.zeros(len(games), np.int8), np.ones(len(games), np.int8)
         self._seen = [
-            (Observation(as_words(pair.consoles["screens"]), self._rewards[part], self._ended[part]),
+            (observe({**pair.consoles, "rewards": self._rewards[part], "ended": self._ended[part]}),
              np.flatnonzero(self._is_agent[part]))
             for pair, part in zip(pairs, self._parts, strict=True)
         ]  # fmt: skip
@@ -231,7 +234,7 @@ class Players:
 
 def play(frames: int, seed: Sequence[int], tell: Callable[[dict[str, Any]], object]) -> None:
     """Play so many frames, until something differs; `tell` of the totals after each 100 rounds and at the end."""
-    pairs = [Pair(frame_skip, extras, GAMES) for frame_skip, extras in SETS]
+    pairs = [Pair(frame_skip, images, GAMES) for frame_skip, images in SETS]
     players = Players(pairs, np.random.default_rng(seed))
     found, rounds, began = None, 0, time.perf_counter()
     while found is None and sum(pair.totals["frames"] for pair in pairs) < frames:
@@ -333,7 +336,7 @@ def describe(found: dict[str, Any]) -> str:
 def replay(file: Path) -> dict[str, Any] | None:
     """Play the game again that a run's last line has in this file; return what differs."""
     game = json.loads(file.read_text().splitlines()[-1])["found"][0]["game"]
-    pair = Pair(game["frame_skip"], game["extras"], 1)
+    pair = Pair(game["frame_skip"], game["images"], 1)
     return next(filter(None, (pair.step(*inputs) for inputs in _inputs(game))), None)
 
 

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from bench.common import in_turns, parser, per_sample
 from fastpong.arrays import F32, I64
 from fastpong.config import Config, make_config
+from fastpong.envs.base import COURTS
 from fastpong.envs.process import THREAD_VARIABLES
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.kernels import epochs, optimiser
@@ -52,7 +53,7 @@ def played(hidden: int, envs: int, skip: int) -> Trainer:
     """Play until a batch is complete, and return the trainer; its envs are closed."""
     # Every step is learned from if none is forced.
     config = make_config("fast", {"hidden_units": hidden, "num_envs": envs, "exploring_start_steps": 0})
-    with VectorEnv(envs, seed=1, num_actions=config.num_actions) as games:
+    with VectorEnv(envs, seed=1, num_actions=config.num_actions, images=COURTS) as games:
         trainer = Trainer(config, Actor(config, games))
         trainer.start()
         for _ in range(skip):

@@ -9,13 +9,13 @@ import numpy.typing as npt
 from fastpong import dense
 from fastpong.arrays import F32, I64, U8, Arrays, Bool
 from fastpong.config import Config, changed
+from fastpong.courts import IS_SET
 from fastpong.errors import UsageError
 from fastpong.policy import checked_weights
-from fastpong.pong import ACTION_SETS, BACKGROUND, BACKGROUND_RED, COURT, COURT_TOP, SCREEN
+from fastpong.pong import ACTION_SETS, BACKGROUND_RED, COURT, COURT_TOP, SCREEN
 from fastpong.runs.find import load_weights
 
-_IN_PALETTE, _IN_RED = np.ones(256, bool), np.ones(256, bool)  # what is no background
-_IN_PALETTE[list(BACKGROUND)] = False
+_IN_RED = np.ones(256, bool)  # what is no background
 _IN_RED[list(BACKGROUND_RED)] = False
 
 
@@ -149,7 +149,7 @@ class Agent:
             self._begin(len(many))
         if len(many) != len(self._ages):
             raise UsageError(f"the agent plays {len(self._ages)} games, not {len(many)}: call reset() before others")
-        table = _IN_PALETTE
+        table = IS_SET
         if colours:
             many, table = many[..., 0], _IN_RED
         if self._is_mlp:

@@ -463,13 +463,21 @@ def advantages_of(rewards: Any, ended: Any, values: Any, gamma: float, lam: floa
 # Images for learners of other libraries.
 
 
+def set_pixels(screen: Any) -> Any:
+    """Return the pixels of the court's rows (160, 160), 1 where a palette index is not of the background.
+
+    So `fastpong.courts.draw_court` has them, as bits.
+    """
+    empty = (0, 34, 48, 128, 144, 160, 176, 192, 206, 228)
+    return np.array([[int(screen[34 + y][x] not in empty) for x in range(160)] for y in range(160)])
+
+
 def court(screen: Any) -> Any:
-    """Return the court (160, 80), 1 where a palette index is not of the background.
+    """Return the court (160, 80): of these, every second column.
 
     Twin of: drawing.draw_courts.
     """
-    empty = (0, 34, 48, 128, 144, 160, 176, 192, 206, 228)
-    return np.array([[int(screen[34 + y][2 * x] not in empty) for x in range(80)] for y in range(160)])
+    return set_pixels(screen)[:, ::2]
 
 
 def shrink(grey: Any) -> F64:

@@ -12,6 +12,7 @@ from fastpong.agent import load as load_agent
 from fastpong.commands.play import Match
 from fastpong.config import make_config
 from fastpong.envs.base import LocalEnvs
+from fastpong.envs.engine import SAVED_IMAGES
 from fastpong.errors import UsageError
 from fastpong.policy import make_policy
 from fastpong.pong import COLOURS
@@ -50,7 +51,7 @@ def shipped() -> Agent:
 def test_it_acts_as_the_kernels_do(shipped: Agent) -> None:
     """Screen by screen of games that the kernels play, in palette and in colour, with each output within rounding."""
     config = evaluation_config(shipped.config, 3, 0)
-    envs = LocalEnvs.of(config, range(3))
+    envs = LocalEnvs.of(config, range(3), images=SAVED_IMAGES)
     policy = make_policy(config)
     policy.weights.load(shipped.weights)
     actor = Actor(config, envs, policy)

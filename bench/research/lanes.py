@@ -7,10 +7,11 @@ import numpy as np
 from ale_py import Action, ALEState
 
 from bench.research.planning import Node
-from fastpong.arrays import I64, U8
+from fastpong.arrays import I64, U8, Arrays
 from fastpong.config import Config, changed
+from fastpong.courts import courts_of
 from fastpong.envs.ale import ACTIONS, new_emulator
-from fastpong.kernels.preprocess import Observation, as_words
+from fastpong.kernels.preprocess import observe
 from fastpong.policy import ConvPolicy, make_policy
 from fastpong.pong import SCREEN
 from fastpong.runs.find import load_weights
@@ -52,7 +53,6 @@ class Lanes:
             emulator.reset_game()
         self.screens = np.zeros((count, *SCREEN), np.uint8)
         self.rewards, self.ended = np.zeros(count, np.int8), np.ones(count, np.int8)
-        self._observation = Observation(as_words(self.screens), self.rewards, self.ended)
         self.all = np.arange(count)
         first = self.emulators[0]
         self.first = Node(first.cloneState(include_rng=False).serialize(), ACTIONS[2].value), first.getScreen()
@@ -73,7 +73,8 @@ class Lanes:
     def observe(self) -> int:
         """Preprocess the screens into a new row and return its index."""
         row = self.rollout.new_row()
-        self.rollout.record(row, self._observation, self.all, self.all)
+        shown: Arrays = {"courts": courts_of(self.screens), "rewards": self.rewards, "ended": self.ended}
+        self.rollout.record(row, observe(shown), self.all, self.all)
         return row
 
     def act(self, policy: ConvPolicy, row: int, members: I64, step: int, greedy: bool = True) -> U8:

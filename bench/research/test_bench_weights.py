@@ -13,6 +13,7 @@ from bench.research.soup import joined
 from bench.research.widen import widened
 from fastpong.arrays import F32, U8, Arrays
 from fastpong.config import Config, changed, make_config
+from fastpong.envs.base import COURTS
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.limits import Limits
 from fastpong.runs.checkpoint import load
@@ -45,7 +46,7 @@ def test_a_wider_network_plays_on_as_before_and_learns(run: RunFolder) -> None:
     wide = widened(arrays, config, 128)
     seen = []
     for settings, state in ((config, arrays), (changed(config, {"hidden_units": 128}), wide)):
-        with VectorEnv(4, 1, num_actions=3) as envs:
+        with VectorEnv(4, 1, num_actions=3, images=COURTS) as envs:
             trainer = Trainer(settings, Actor(settings, envs))
             trainer.load_state(state)
             for _ in range(20):
@@ -122,7 +123,7 @@ def test_joined_agents_say_the_mean_of_what_each_says(run: RunFolder) -> None:
 
 def _played(config: Config, weights: Arrays) -> tuple[F32, U8]:
     """Return the values and the actions (20, 4) of the first steps of four games."""
-    with VectorEnv(4, 1, num_actions=3) as envs:
+    with VectorEnv(4, 1, num_actions=3, images=COURTS) as envs:
         trainer = Trainer(config, Actor(config, envs))
         for name, array in trainer.policy.weights.arrays.items():
             array[:] = weights[f"policy.{name}"]

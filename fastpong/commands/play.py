@@ -45,7 +45,7 @@ class Match:
         self.config, self._greedy = evaluation_config(agent.config, 1, seed), not agent.sample
         self._policy = make_policy(self.config)
         self.load(agent.weights)
-        self._env = LocalEnvs.of(self.config, engine=engine, extras=("final_screens",))
+        self._env = LocalEnvs.of(self.config, engine=engine, images=("screens", "courts", "final_screens"))
         self._actor = Actor(self.config, self._env, self._policy)
         self.score = [0, 0]
         self.steps, self.last = 0, Step(self._env.screens[0], 2, 0.0, 0.0, 0)

@@ -22,7 +22,7 @@ from gymnasium.vector import AsyncVectorEnv
 from fastpong.config import Config
 from fastpong.envs.division import check_workers
 from fastpong.envs.engine import DEFAULT_ENGINE
-from fastpong.envs.memory import zeros
+from fastpong.envs.memory import SCREENS, zeros
 from fastpong.envs.process import start_method
 from fastpong.envs.sticky import sticky_repeats
 from fastpong.envs.vector_env import VectorEnv
@@ -128,7 +128,7 @@ def _step_console(pipe: Any, config: Config, envs: range) -> None:
 def vector_env(stack: contextlib.ExitStack, config: Config, workers: int | None, engine: str) -> Measure:
     """Start fastpong's vector env; random actions, so the subprocesses have all cores."""
     workers = check_workers(config.num_envs, workers)
-    envs = stack.enter_context(VectorEnv.of(config, workers, engine=engine))
+    envs = stack.enter_context(VectorEnv.of(config, workers, engine=engine, images=SCREENS))
     envs.reset()
     # Drawn beforehand: between two messages the code of NumPy is pushed out of the caches, and a draw takes 60 µs.
     drawn = np.random.default_rng(0).integers(0, config.num_actions, (997, config.num_envs), np.uint8)

@@ -12,8 +12,6 @@ branch is not taken, and a paddle whose capacitor was still charging costs the n
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
 from numpy import uint64
 
 from fastpong.console import cartridge
@@ -23,7 +21,7 @@ from fastpong.console.registers import CLOCKS, LINE_CYCLES, clock_in_line
 from fastpong.console.state import BALL, MISSILE_0, MISSILE_1, PLAYER_0, PLAYER_1, byte, word
 from fastpong.console.tia import charged_after
 from fastpong.kernels.compile.jit import once
-from fastpong.kernels.compile.simd import vector_code
+from fastpong.kernels.compile.simd import lowest_bit
 
 ROM = cartridge.read()
 """Pong, uint8 (2048,). It is compiled into the functions that read it."""
@@ -48,16 +46,6 @@ _TOPS = 0xB2 & 0x7F  # y of PLAYER_0 … BALL
 
 _ONE = uint64(1)
 _WORD = 64  # passes are bits of two words
-
-
-def _plain_lowest_bit(bits: Any) -> int:
-    """Return the place of the lowest bit that is set."""
-    return (int(bits) & -int(bits)).bit_length() - 1
-
-
-@vector_code(_plain_lowest_bit, types.int64)
-def _lowest_bit(builder: Any, bits: Any) -> Any:
-    return builder.cttz(bits, ir.IntType(1)(1))
 
 
 @once
@@ -85,7 +73,7 @@ def draw_court(
         while p.court_visits[half] != uint64(0):
             passes = p.court_visits[half]
             p.court_visits[half] = passes & (passes - _ONE)
-            _draw_pass(s, p, screen, top, _WORD * half + _lowest_bit(passes), charged)
+            _draw_pass(s, p, screen, top, _WORD * half + lowest_bit(passes), charged)
 
     # What the instructions leave behind.
     first_read = (top + CLOCKS * _LINES + _READ) // 3

@@ -57,9 +57,9 @@ def frame(
     s: Any,  # STATE
     p: Any,  # PICTURE
     screen: Any,  # SCREEN
-    drawn: bool,
+    drawn: int,  # NOTHING, COLOURS or BITS, see `drawing`
 ) -> bool:
-    """Emulate until the program ends the frame, and draw it or not.
+    """Emulate until the program ends the frame, and draw it as a screen, as a court or not at all.
 
     Returns False if it did something that is not translated: then state and screen are unfinished, and the plain core
     has to take the frame from its begin.

@@ -13,7 +13,7 @@ from numpy import uint64
 from fastpong.arrays import I64
 from fastpong.console import registers as r
 from fastpong.console.drawing import blacken, draw
-from fastpong.console.masks import MASKS_STALE, OBJECTS, ROW_STALE, may_overlap, refresh
+from fastpong.console.masks import MASKS_STALE, OBJECTS, ROW_STALE, bits_below, may_overlap, refresh
 from fastpong.console.registers import BLANK_CLOCKS, CLOCKS, END, MOST_LINES, START, TOP, delay, store
 from fastpong.console.state import BALL, MISSILE_0, MISSILE_1, PLAYER_0, PLAYER_1, PLAYFIELD
 from fastpong.console.tia import COMB, PAIRS, register_value
@@ -48,26 +48,19 @@ STALE = _stale()
 @once
 def begin_picture(
     p: Any,  # PICTURE
-    drawn: int,  # 0 or 1
+    drawn: int,  # NOTHING, COLOURS or BITS, see `drawing`
 ) -> None:
     """Begin the picture of a frame, after `begin_frame`."""
     p.stale, p.drawn = MASKS_STALE | ROW_STALE, drawn
 
 
 @once
-def _bits_below(x: int, word: int) -> uint64:
-    """Return one word of the mask of pixels 0 … x − 1."""
-    bits = min(max(x - 64 * word, 0), 64)
-    return ~uint64(0) if bits == 64 else (uint64(1) << uint64(bits)) - uint64(1)
-
-
-@once
 def _passed(x: int, lines: int, end: int, word: int) -> uint64:
     """Return one word of the mask of what the beam passes from x up to `end`, so many lines further down."""
     if lines == 0:
-        return _bits_below(end, word) & ~_bits_below(x, word)
+        return bits_below(end, word) & ~bits_below(x, word)
     if lines == 1:
-        return _bits_below(end, word) | ~_bits_below(x, word)
+        return bits_below(end, word) | ~bits_below(x, word)
     return ~uint64(0)
 
 

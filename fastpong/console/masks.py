@@ -12,11 +12,11 @@ from numpy import uint64
 from fastpong.arrays import U64
 from fastpong.console.registers import COPIES, NO_COPY, REFLECTED, WIDE, WIDEST, delayed
 from fastpong.console.state import BALL, MISSILE_0, MISSILE_1, PLAYER_0, PLAYER_1, PLAYFIELD
+from fastpong.courts import WORDS
 from fastpong.kernels.compile.jit import once
+from fastpong.pong import COURT
 
 OBJECTS = 6
-WORDS = 3
-"""Words of a mask."""
 
 ROW_WORDS = 20
 """Words of a row of colours, eight pixels each."""
@@ -25,8 +25,10 @@ PICTURE = np.dtype((np.record, [
     ("mask", np.uint64, (OBJECTS, WORDS)),
     ("row", np.uint64, ROW_WORDS),  # colours of a line with the present registers
     ("stale", np.int64),  # bit k: the mask of object k is not that of the registers; bit 6: nor is the row
-    ("drawn", np.int64),  # whether the present frame is drawn; collisions are found in any case
+    ("drawn", np.int64),  # what is drawn of the present frame, see `drawing`; collisions are found in any case
     ("uniform", np.uint8, 256),  # see `fastpong.console.drawing.fill`
+    ("line", np.uint64, WORDS),  # which pixels of a line are set, with the present registers
+    ("court", np.uint64, (COURT[0], WORDS)),  # which pixels of the court are, after the last frame that was drawn
     ("court_key", np.uint64),  # this, and what follows, see `fastpong.console.court`
     ("court_changes", np.uint64, 2),
     ("court_visits", np.uint64, 2),
@@ -35,7 +37,7 @@ PICTURE = np.dtype((np.record, [
 
 MASKS_STALE, ROW_STALE = (1 << OBJECTS) - 1, 1 << OBJECTS
 
-_LAST_WORD = uint64(0xFFFFFFFF)  # of a mask: 160 = 64 + 64 + 32
+LAST_WORD = uint64(0xFFFFFFFF)  # of a mask: 160 = 64 + 64 + 32
 
 
 def _stretched(width: int) -> U64:
@@ -46,6 +48,13 @@ def _stretched(width: int) -> U64:
 
 _STRETCHED = np.stack([_stretched(1), _stretched(2), _stretched(4)])
 """Each byte with its bits 1, 2 or 4 pixels wide, uint64 (3, 256)."""
+
+
+@once
+def bits_below(x: int, word: int) -> uint64:
+    """Return one word of the mask of pixels 0 … x − 1."""
+    bits = min(max(x - 64 * word, 0), 64)
+    return ~uint64(0) if bits == 64 else (uint64(1) << uint64(bits)) - uint64(1)
 
 
 @once
@@ -61,7 +70,7 @@ def _put(
     if shift > uint64(32) and word < WORDS - 1:
         p.mask[k, word + 1] |= bits >> (uint64(64) - shift)
     if x > 128:
-        p.mask[k, WORDS - 1] &= _LAST_WORD
+        p.mask[k, WORDS - 1] &= LAST_WORD
         p.mask[k, 0] |= bits >> uint64(160 - x)
 
 

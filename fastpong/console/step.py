@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastpong.arrays import I8, I16, I32, U8
+from fastpong.arrays import I8, I16, I32, U8, U64
 from fastpong.console import plain
 from fastpong.console.controls import set_controls
 from fastpong.console.court import ROM
+from fastpong.console.drawing import BITS, COLOURS, NOTHING
 from fastpong.console.fast import frame
 from fastpong.console.state import byte, clip
+from fastpong.courts import draw_court, screen_of
 from fastpong.kernels.compile.jit import once
 from fastpong.pong import ACTIONS, STAY, WINNING
 
@@ -26,8 +28,9 @@ class Envs(NamedTuple):
     states: Any  # STATE (n,)
     words: I32  # (n, STATE_BYTES / 4) the same rows
     halves: I16  # (n, STATE_BYTES / 2) the same rows
-    screens: Any  # SCREEN (n,) out
-    pictures: Any  # PICTURE (n,), zeros at first and whenever somebody else has written into `screens`
+    screens: Any  # SCREEN (n,) out; or none: then courts
+    courts: U64  # (0, 160, 3) or (n, 160, 3) out
+    pictures: Any  # PICTURE (n,): zeros, and `courts`, at first and whenever somebody else has written into those two
     rewards: I8  # (n,) out: points won minus lost
     ended: I8  # (n,) out: 1 where a game ended; state and screen are then the first ones of the next game
 
@@ -47,6 +50,7 @@ class Rules(NamedTuple):
     max_frames: int  # after which a game ends
     state: Any  # STATE (1,) with which a game begins
     screen: Any  # SCREEN (1,)
+    court: U64  # (160, 3)
 
 
 class Inputs(NamedTuple):
@@ -81,8 +85,14 @@ def points(s: Any) -> int:
 @once
 def begin_game(envs: Envs, extras: Extras, rules: Rules, env: int) -> None:
     """Put an env to the begin of a game."""
-    envs.states[env], envs.screens[env] = rules.state[0], rules.screen[0]
-    envs.pictures[env].uniform[:] = 0
+    envs.states[env] = rules.state[0]
+    picture = envs.pictures[env]
+    picture.uniform[:] = 0
+    if len(envs.screens):
+        envs.screens[env] = rules.screen[0]
+    if len(envs.courts):
+        envs.courts[env] = rules.court
+        picture.court[:] = rules.court
     if len(extras.earlier_screens):
         extras.earlier_screens[env].words[:] = np.uint64(0)
         extras.pictures[env].uniform[:] = 0
@@ -112,7 +122,8 @@ def step_in_fast_core(
     Returns how many inputs there are, or the index of one that the plain core has to step; its env is as it was.
     """
     has_final, has_earlier = len(extras.final_screens) > 0, len(extras.earlier_screens) > 0
-    last = rules.frame_skip - 1
+    has_screens, has_courts, last = len(envs.screens) > 0, len(envs.courts) > 0, rules.frame_skip - 1
+    shown = COLOURS if has_screens else BITS
     for i in range(begin, len(inputs.actions)):
         env, action = first + i, int(inputs.actions[i])
         other, repeat = int(inputs.others[i]), int(inputs.repeats[i])
@@ -129,9 +140,12 @@ def step_in_fast_core(
             extras.pictures[env].uniform[:] = 0
         number, again = 0, False
         while True:  # with one call of `frame`, which is compiled into this function
-            picture, screen, drawn = envs.pictures[env], envs.screens[env], number == last or again
+            picture, screen = envs.pictures[env], rules.screen[0]  # into which no bits are drawn
+            if has_screens:
+                screen = envs.screens[env]
+            drawn = shown if number == last or again else NOTHING
             if has_earlier and number == last - 1 and not again:
-                picture, screen, drawn = extras.pictures[env], extras.earlier_screens[env], True
+                picture, screen, drawn = extras.pictures[env], extras.earlier_screens[env], COLOURS
             if has_final and not again:
                 saved.frame[0] = s
             now = s.held if number < repeat else action
@@ -153,6 +167,8 @@ def step_in_fast_core(
         envs.rewards[env] = points(s) - points_before
         if is_over(s, rules.max_frames):
             end_game(envs, extras, rules, env)
+        elif has_courts:
+            envs.courts[env] = envs.pictures[env].court
     return len(inputs.actions)
 
 
@@ -161,7 +177,8 @@ def step_in_plain_core(envs: Envs, extras: Extras, rules: Rules, inputs: Inputs,
     env, action = first + i, int(inputs.actions[i])
     other, repeat = int(inputs.others[i]), int(inputs.repeats[i])
     clip(envs.words[env], envs.halves[env])
-    s, screen = envs.states[env], _pixels(envs.screens)[env]
+    s, has_screens = envs.states[env], len(envs.screens) > 0
+    screen = _pixels(envs.screens)[env] if has_screens else screen_of(envs.courts[env])
     points_before, difficulty = points(s), int(s.SWCHB) >> 6
     for number in range(rules.frame_skip):
         if len(extras.earlier_screens) and number == rules.frame_skip - 1:
@@ -175,9 +192,12 @@ def step_in_plain_core(envs: Envs, extras: Extras, rules: Rules, inputs: Inputs,
     if repeat < rules.frame_skip:
         s.held = action
     envs.rewards[env], envs.ended[env] = np.int64(points(s) - points_before).astype(np.int8), 0  # any byte is a score
-    for pictures in (envs.pictures, extras.pictures):
-        if len(pictures):
-            pictures[env].uniform[:] = 0
+    envs.pictures[env].uniform[:] = 0
+    if len(envs.courts):
+        draw_court(screen, envs.courts[env])
+        envs.pictures[env].court[:] = envs.courts[env]
+    if len(extras.pictures):
+        extras.pictures[env].uniform[:] = 0
     if is_over(s, rules.max_frames):
         end_game(envs, extras, rules, env)
 

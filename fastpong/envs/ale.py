@@ -12,9 +12,10 @@ from ale_py import Action, ALEInterface, ALEState, roms
 
 from fastpong import pong
 from fastpong.arrays import U8, Arrays
-from fastpong.envs.engine import EXTRAS, STATE_BYTES
+from fastpong.courts import draw_court
+from fastpong.envs.engine import IMAGES, STATE_BYTES
 from fastpong.errors import EnvError
-from fastpong.pong import MAX_FRAMES, STAY
+from fastpong.pong import MAX_FRAMES, SCREEN, STAY
 
 ACTIONS: tuple[Action, ...] = tuple(getattr(Action, name) for name in pong.ACTIONS)
 """What actions mean to the emulator, by name, so that neither the minimal nor the full action set can shift them."""
@@ -37,9 +38,11 @@ class Ale:
 
     def __init__(self, arrays: Arrays, frame_skip: int):
         self._frame_skip = frame_skip
-        self._rows, self._screens = list(arrays["rows"]), list(arrays["screens"])
-        self._rewards, self._ended = arrays["rewards"], arrays["ended"]
-        self._final, self._earlier = (list(arrays[name]) if name in arrays else None for name in EXTRAS)
+        self._rows, self._rewards, self._ended = list(arrays["rows"]), arrays["rewards"], arrays["ended"]
+        screens, self._courts, self._final, self._earlier = (
+            list(arrays[name]) if name in arrays else None for name in IMAGES
+        )
+        self._screens = screens or list(np.zeros((len(self._rows), *SCREEN), np.uint8))
         self._emulators = [new_emulator() for _ in self._rows]
         self._emulators[0].reset_game()
         self._first_screen = self._emulators[0].getScreen()  # it draws none before its next step
@@ -56,6 +59,7 @@ class Ale:
         for i in envs:
             self._emulators[i].restoreState(self._first_state)
             self._rows[i][:], self._screens[i][:] = self._first_row, self._first_screen
+            self._draw_court(i)
             if self._earlier:
                 self._earlier[i].fill(0)
 
@@ -83,6 +87,7 @@ class Ale:
                 self._ended[i] = 1
                 continue
             emulator.getScreen(self._screens[i])
+            self._draw_court(i)
             self._write(emulator.cloneState(include_rng=False), row)
             if repeat < self._frame_skip:
                 row[_HELD] = choice
@@ -101,6 +106,11 @@ class Ale:
                 emulator.restoreState(ALEState(row[: self._size].tobytes()))
             except Exception:  # whatever ALE makes of a stranger's bytes
                 raise EnvError("ALE refuses the saved state of an env") from None
+
+    def _draw_court(self, i: int) -> None:
+        """Bring an env's court, if it is wanted, to its screen."""
+        if self._courts:
+            draw_court(self._screens[i], self._courts[i])
 
     def _write(self, state: ALEState, row: U8) -> None:
         """Write a state into a row; every state of one version of ALE has the same size, and NumPy insists on it."""

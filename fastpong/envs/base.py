@@ -10,14 +10,24 @@ from fastpong.arrays import I8, I64, U8, Arrays
 from fastpong.config import Config
 from fastpong.envs.emulators import RESET, RESTORE, Emulators, step_head
 from fastpong.envs.engine import DEFAULT_ENGINE
-from fastpong.envs.memory import saved_fields, zeros
+from fastpong.envs.memory import SCREENS, saved_fields, zeros
 from fastpong.envs.verify import usable
 from fastpong.errors import EnvError
 from fastpong.parallel.replaced import Losses
-from fastpong.parallel.sharding import layout_of
+from fastpong.parallel.sharding import Layout, layout_of
 
-LAYOUT = layout_of(saved_fields(DEFAULT_ENGINE))
-"""Of the arrays of a snapshot, see `fastpong.parallel.sharding`."""
+COURTS = ("courts",)
+"""All that a convolutional policy has to see."""
+
+
+def images_of(config: Config) -> Sequence[str]:
+    """Return the images that the policy of a run sees."""
+    return COURTS if config.algorithm == "ppo" else SCREENS
+
+
+def layout(config: Config) -> Layout:
+    """Return how the arrays of a snapshot of a run are cut, see `fastpong.parallel.sharding`."""
+    return layout_of(saved_fields(DEFAULT_ENGINE, images_of(config)))
 
 
 class Envs(ABC):
@@ -36,8 +46,8 @@ class Envs(ABC):
         What steps them.
     arrays : dict
         See `fastpong.envs.memory.fields`.
-    screens, rewards, ended
-        Of these uint8 (envs, 210, 160) and twice int8 (envs,).
+    rewards, ended
+        Of these twice int8 (envs,).
     losses : Losses
         Subprocesses that were lost.
     """
@@ -47,10 +57,15 @@ class Envs(ABC):
     def _begin(self, envs: range, groups: list[I64], arrays: Arrays, seed: int, engine: str) -> None:
         self.env_count, self.env_offset, self.groups = len(envs), envs.start, groups
         self.arrays, self.engine = arrays, engine
-        self.screens: U8 = arrays["screens"]
+        self._saved = [*saved_fields(engine, [*arrays])][1:]  # all but the steps
         self.rewards: I8 = arrays["rewards"]
         self.ended: I8 = arrays["ended"]
         self._seed, self._steps = seed, [0] * len(groups)  # steps of each group since the run began
+
+    @property
+    def screens(self) -> U8:
+        """Of the arrays, if they are wanted: palette indices, uint8 (envs, 210, 160)."""
+        return self.arrays["screens"]
 
     def reset(self, *, seed: int | None = None) -> Any:
         """Start every game anew; with a seed, from that run seed, otherwise going on with the noise."""
@@ -69,7 +84,7 @@ class Envs(ABC):
 
     @abstractmethod
     def recv(self, group: int) -> None:
-        """Wait until the group's step is done: then the arrays hold its screens and outcomes."""
+        """Wait until the group's step is done: then the arrays hold its images and outcomes."""
 
     def snapshot(self) -> Arrays:
         """State of all envs, after waiting for the steps in flight: arrays by name, in the order of envs.
@@ -80,13 +95,13 @@ class Envs(ABC):
         steps = np.empty(self.env_count, np.int64)
         for members, taken in zip(self.groups, self._steps, strict=True):
             steps[members] = taken
-        return {name: steps if name == "steps" else self.arrays[name].copy() for name in LAYOUT}
+        return {"steps": steps, **{name: self.arrays[name].copy() for name in self._saved}}
 
     def restore(self, arrays: Arrays) -> None:
         """Put all envs back to a `snapshot`; takes the place of `reset`. Raises `EnvError` if it is none."""
         self._clear()
         self._steps = [int(arrays["steps"][members[0]]) for members in self.groups]
-        for name in [*LAYOUT][1:]:
+        for name in self._saved:
             self.arrays[name][:] = arrays[name]
         self._tell(RESTORE)
 
@@ -114,10 +129,10 @@ class LocalEnvs(Envs):
 
     def __init__(
         self, envs: range = range(1), seed: int = 0, frame_skip: int = 4, repeat_action_probability: float = 0.25,
-        extras: Sequence[str] = (), engine: str = DEFAULT_ENGINE,
+        images: Sequence[str] = SCREENS, engine: str = DEFAULT_ENGINE,
     ):  # fmt: skip
         engine = usable(engine)
-        arrays = zeros(len(envs), engine, extras)
+        arrays = zeros(len(envs), engine, images)
         self._emulators = Emulators(envs, [range(len(envs))], frame_skip, repeat_action_probability, engine=engine)
         self._emulators.bind(arrays)
         self._begin(envs, [np.arange(len(envs))], arrays, seed, engine)
@@ -126,10 +141,11 @@ class LocalEnvs(Envs):
 
     @classmethod
     def of(
-        cls, config: Config, envs: range = range(1), engine: str = DEFAULT_ENGINE, extras: Sequence[str] = ()
+        cls, config: Config, envs: range = range(1), engine: str = DEFAULT_ENGINE, images: Sequence[str] = ()
     ) -> "LocalEnvs":
-        """Start some envs of a run, by default the first one, with its rules."""
-        return cls(envs, config.seed, config.frame_skip, config.repeat_action_probability, extras, engine)
+        """Start some envs of a run, by default the first one, with its rules, and with the images that it sees."""
+        rules = config.seed, config.frame_skip, config.repeat_action_probability
+        return cls(envs, *rules, images or images_of(config), engine)
 
     def send(self, group: int, actions: U8) -> None:
         """See `Envs`: the step is taken when `recv` asks for it."""

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from fastpong.arrays import U8, Arrays
 from fastpong.console.games import Games
-from fastpong.envs.engine import EXTRAS, STATE_BYTES
+from fastpong.envs.engine import IMAGES, STATE_BYTES
 
 
 class Console:
@@ -14,9 +14,9 @@ class Console:
     state_bytes: ClassVar[int] = STATE_BYTES["console"]
 
     def __init__(self, arrays: Arrays, frame_skip: int):
-        rows, screens, rewards, ended = (arrays[name] for name in ("rows", "screens", "rewards", "ended"))
-        final, earlier = (arrays.get(name) for name in EXTRAS)
-        self._games = Games(rows, screens, rewards, ended, final, earlier, frame_skip)
+        screens, courts, final, earlier = (arrays.get(name) for name in IMAGES)
+        outcomes = arrays["rewards"], arrays["ended"]
+        self._games = Games(arrays["rows"], *outcomes, screens, courts, final, earlier, frame_skip)
 
     def reset(self, envs: range) -> None:
         """See `Engine`."""

@@ -13,8 +13,8 @@ import numpy as np
 
 from fastpong.arrays import U8, Arrays
 from fastpong.envs.engine import DEFAULT_ENGINE, Engine, check_engine
+from fastpong.envs.memory import SCREENS, fields
 from fastpong.envs.sticky import sticky_repeats
-from fastpong.pong import SCREEN
 
 _STEP = struct.Struct("<Bqq")  # group, step, seed; after it comes a byte for the action of each env
 
@@ -71,6 +71,8 @@ class Emulators(gymnasium.Env[Any, Any]):
         2 (up, down), 3 (no-op as well) or 6.
     engine : str
         One of `fastpong.envs.engine.ENGINES`.
+    images : sequence of str
+        Those of `fastpong.envs.engine.IMAGES` that are in the arrays.
     """
 
     metadata = {"render_modes": []}
@@ -83,14 +85,19 @@ class Emulators(gymnasium.Env[Any, Any]):
         repeat_action_probability: float = 0.25,
         num_actions: int = 2,
         engine: str = DEFAULT_ENGINE,
+        images: Sequence[str] = SCREENS,
     ):
         self._env_ids, self._groups = np.arange(envs.start, envs.stop), groups
         self._frame_skip, self._repeat_action_probability = frame_skip, repeat_action_probability
         self._engine_name = engine
         self._noise: list[tuple[Any, U8]] = [(None, np.empty((0, 0), np.uint8))] * len(groups)
-        box = gymnasium.spaces.Box
+        box, table = gymnasium.spaces.Box, fields(engine, images)
+        shown = {}
+        for name in images:
+            kind, size = table[name].dtype, [int(axis) for axis in table[name].shape[1:]]
+            shown[name] = box(0, np.iinfo(kind).max, size, kind)
         outcomes = {"rewards": box(-21, 21, (), np.int8), "ended": box(0, 1, (), np.int8)}
-        self.observation_space = gymnasium.spaces.Dict({"screens": box(0, 255, SCREEN, np.uint8), **outcomes})
+        self.observation_space = gymnasium.spaces.Dict({**shown, **outcomes})
         self.action_space = gymnasium.spaces.Discrete(num_actions)
 
     def bind(self, arrays: Arrays) -> None:

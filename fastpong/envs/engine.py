@@ -18,9 +18,12 @@ ENGINES = tuple(STATE_BYTES)
 
 DEFAULT_ENGINE = "console"
 
-EXTRAS = ("final_screens", "earlier_screens")
-"""Screens that somebody may want besides: the last ones of games that ended, and those of one frame before each screen
-(zeros where a game begins)."""
+IMAGES = ("screens", "courts", "final_screens", "earlier_screens")
+"""What may be wanted of each game: its screen, its court (see `fastpong.courts`), the last screen of a game that ended,
+and the screen of one frame before (zeros where a game begins)."""
+
+SAVED_IMAGES = IMAGES[:2]
+"""Those that belong to a snapshot: a restored engine draws no others before its next step."""
 
 
 class Engine(Protocol):
@@ -42,10 +45,10 @@ class Engine(Protocol):
     state_bytes: ClassVar[int]
 
     def reset(self, envs: range) -> None:
-        """Put these envs into the first state of a game: rows, screens and, if there are any, earlier screens."""
+        """Put these envs into the first state of a game: rows and images."""
 
     def step(self, envs: range, actions: "U8", repeats: "U8") -> None:
-        """Take a step of these envs: new rows, screens, extra screens, rewards and ends.
+        """Take a step of these envs: new rows, images, rewards and ends.
 
         `actions` uint8 (n,) are indices into `fastpong.pong.ACTIONS`, or `STAY`: then reward and end are 0, and all
         else holds still. For `repeats` uint8 (n,) frames the action before is held, which is part of the row (at first
@@ -56,7 +59,7 @@ class Engine(Protocol):
         """Return the RAM of an env's console, uint8 (128,): what engines are compared by."""
 
     def restore(self) -> None:
-        """Go on from the rows, which somebody else has written; screens and outcomes are theirs to write, too.
+        """Go on from the rows, which somebody else has written; images and outcomes are theirs to write, too.
 
         Raises `EnvError` for bytes that are no state, if the engine could not step them without harm.
         """

@@ -10,38 +10,42 @@ from typing import Any
 import numpy as np
 
 from fastpong.arrays import Arrays
-from fastpong.envs.engine import STATE_BYTES, check_engine
+from fastpong.courts import WORDS
+from fastpong.envs.engine import SAVED_IMAGES, STATE_BYTES, check_engine
 from fastpong.parallel.sharding import Field
-from fastpong.pong import SCREEN
+from fastpong.pong import COURT, SCREEN
 from fastpong.system import unnamed_file
+
+SCREENS = ("screens",)
+"""What is drawn if nobody says what is wanted."""
 
 _ALIGN = 64  # bytes of a line of the caches
 
 
-def fields(engine: str, extras: Sequence[str] = ()) -> dict[str, Field]:
-    """Return the arrays that an engine steps envs in by name, with some of `fastpong.envs.engine.EXTRAS`.
+def fields(engine: str, images: Sequence[str] = SCREENS) -> dict[str, Field]:
+    """Return the arrays that an engine steps envs in by name, with some of `fastpong.envs.engine.IMAGES`.
 
-    ``rows`` are the states, ``screens`` palette indices, ``rewards`` points won minus lost in the last step; ``ended``
-    is 1 where it ended a game, and the screen is the first one of the next game, also after a reset.
+    ``rows`` are the states, ``screens`` palette indices, ``courts`` bits, ``rewards`` points won minus lost in the last
+    step; ``ended`` is 1 where it ended a game, and the image is the first one of the next game, also after a reset.
     """
-    screens = Field(np.uint8, ("envs", *SCREEN))
+    screens, courts = Field(np.uint8, ("envs", *SCREEN)), Field(np.uint64, ("envs", COURT[0], WORDS), 0, 2**64 - 1)
     return {
         "rows": Field(np.uint8, ("envs", STATE_BYTES[check_engine(engine)])),
-        "screens": screens,
+        **{name: courts if name == "courts" else screens for name in images},
         "rewards": Field(np.int8, ("envs",), -128),
         "ended": Field(np.int8, ("envs",), 0, 1),
-        **dict.fromkeys(extras, screens),
     }
 
 
-def saved_fields(engine: str) -> dict[str, Field]:
+def saved_fields(engine: str, images: Sequence[str]) -> dict[str, Field]:
     """Return the arrays of a snapshot: these, and how many steps each env has taken."""
-    return {"steps": Field(np.int64, ("envs",)), **fields(engine)}
+    saved = [name for name in images if name in SAVED_IMAGES]
+    return {"steps": Field(np.int64, ("envs",)), **fields(engine, saved)}
 
 
-def zeros(envs: int, engine: str, extras: Sequence[str] = ()) -> Arrays:
+def zeros(envs: int, engine: str, images: Sequence[str] = SCREENS) -> Arrays:
     """Return such arrays of so many envs, in memory of this process alone."""
-    table = fields(engine, extras)
+    table = fields(engine, images)
     return {name: np.zeros(_shape(field, envs), field.dtype) for name, field in table.items()}
 
 

@@ -19,11 +19,11 @@ from gymnasium.vector.utils import batch_space
 
 from fastpong.arrays import U8, Arrays
 from fastpong.config import Config
-from fastpong.envs.base import Envs, unfinished
+from fastpong.envs.base import Envs, images_of, unfinished
 from fastpong.envs.division import acting_workers, check_workers, divide, own_envs
 from fastpong.envs.emulators import MAX_GROUPS, Emulators
 from fastpong.envs.engine import DEFAULT_ENGINE
-from fastpong.envs.memory import SharedArrays, fields
+from fastpong.envs.memory import SCREENS, SharedArrays, fields
 from fastpong.envs.own_envs import OwnEnvs
 from fastpong.envs.process import Process, end_all, start_method
 from fastpong.envs.verify import usable
@@ -58,8 +58,8 @@ class VectorEnv(AsyncVectorEnv, Envs):
         Whether the subprocesses stay on their cores.
     own : int
         How many envs, the last ones, this process steps itself when it would wait for the subprocesses.
-    extras : sequence of str
-        Which of `fastpong.envs.engine.EXTRAS` are wanted in `arrays`.
+    images : sequence of str
+        Which of `fastpong.envs.engine.IMAGES` are wanted in `arrays`.
 
     Raises
     ------
@@ -82,7 +82,7 @@ class VectorEnv(AsyncVectorEnv, Envs):
         losses: Losses | None = None,
         pinned: bool = False,
         own: int = 0,
-        extras: Sequence[str] = (),
+        images: Sequence[str] = SCREENS,
         engine: str = DEFAULT_ENGINE,
     ):
         if env_count < 1:
@@ -91,9 +91,9 @@ class VectorEnv(AsyncVectorEnv, Envs):
         owned, cuts, members, self._parts = divide(env_count, workers, min(groups, env_count, MAX_GROUPS), own)
         engine = usable(engine)
         self.workers, self._in_flight = workers, [False] * len(members)
-        self._memory = SharedArrays(env_count, fields(engine, extras))
+        self._memory = SharedArrays(env_count, fields(engine, images))
         self._begin(range(env_offset, env_offset + env_count), members, self._memory.arrays, seed, engine)
-        rules = frame_skip, repeat_action_probability, num_actions, engine
+        rules = frame_skip, repeat_action_probability, num_actions, engine, images
         functions = [
             functools.partial(Emulators, range(env_offset + some.start, env_offset + some.stop), cut, *rules)
             for some, cut in zip(owned, cuts, strict=True)
@@ -133,14 +133,18 @@ class VectorEnv(AsyncVectorEnv, Envs):
     @classmethod
     def of(
         cls, config: Config, workers: int | None = None, envs: range | None = None, losses: Losses | None = None,
-        engine: str = DEFAULT_ENGINE,
+        engine: str = DEFAULT_ENGINE, images: Sequence[str] = (),
     ) -> "VectorEnv":  # fmt: skip
-        """Start the envs of a run, or some of them, with its rules; the caller acts while they step."""
+        """Start the envs of a run, or some of them, with its rules; the caller acts while they step.
+
+        By default they have the images that the run's policy sees.
+        """
         envs = range(config.num_envs) if envs is None else envs
         workers = acting_workers(len(envs), workers, engine)
         return cls(
             len(envs), workers, config.seed, config.frame_skip, config.repeat_action_probability, config.num_actions,
-            env_offset=envs.start, losses=losses, own=own_envs(len(envs), workers, engine), engine=engine,
+            env_offset=envs.start, losses=losses, own=own_envs(len(envs), workers, engine),
+            images=images or images_of(config), engine=engine,
         )  # fmt: skip
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Arrays, dict[str, Any]]:

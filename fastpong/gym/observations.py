@@ -32,8 +32,8 @@ class Observations:
     `arrays` are those of the envs, see `fastpong.envs.memory.fields`.
     """
 
-    extras: tuple[str, ...] = ("final_screens",)
-    """The `fastpong.envs.engine.EXTRAS` that it needs."""
+    images: tuple[str, ...] = ("screens", "final_screens")
+    """The `fastpong.envs.engine.IMAGES` that it needs."""
 
     shape: tuple[int, ...] = SCREEN
     low, high, dtype = 0, 255, np.uint8
@@ -126,7 +126,7 @@ class Stacks(Observations):
     for the last one of a game: there it is the last screen, here and not the one of a step before.
     """
 
-    extras = ("final_screens", "earlier_screens")
+    images = ("screens", "final_screens", "earlier_screens")
     shape = (FRAMES, SIDE, SIDE)
 
     def _draw(self, screens: U8, rows: I64, members: I64, begins: Bool, before: Array, images: Array) -> None:

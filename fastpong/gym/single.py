@@ -84,9 +84,9 @@ class _Game(PongVectorEnv):
     """A game in this process, and not in a subprocess."""
 
     def _start(
-        self, workers: int | None, frame_skip: int, probability: float, extras: tuple[str, ...], engine: str
+        self, workers: int | None, frame_skip: int, probability: float, images: tuple[str, ...], engine: str
     ) -> Envs:  # fmt: skip
-        return LocalEnvs(range(1), 0, frame_skip, probability, extras, engine)
+        return LocalEnvs(range(1), 0, frame_skip, probability, images, engine)
 
     def is_on(self) -> bool:
         """Whether it has begun, and is not over."""

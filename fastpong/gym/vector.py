@@ -100,7 +100,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         self.metadata, self._same_step = {**self.metadata, "autoreset_mode": mode}, mode == AutoresetMode.SAME_STEP
         self.num_envs, self.render_mode = num_envs, render_mode
         kind = KINDS[obs]
-        self._envs = self._start(workers, frame_skip, probability, kind.extras, engine)
+        self._envs = self._start(workers, frame_skip, probability, kind.images, engine)
         self.closed = False
         self._observations = kind(self._envs.arrays, copy)
         self._choices = np.array(ACTION_SETS[actions], np.uint8)
@@ -113,13 +113,13 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         self._over = np.zeros(num_envs, bool)  # games that ended and did not begin anew
 
     def _start(
-        self, workers: int | None, frame_skip: int, probability: float, extras: tuple[str, ...], engine: str
+        self, workers: int | None, frame_skip: int, probability: float, images: tuple[str, ...], engine: str
     ) -> Envs:  # fmt: skip
         """Start what steps the games."""
         groups = min(MAX_GROUPS, max(1, self.num_envs // GROUP))
         return VectorEnv(
             self.num_envs, workers, frame_skip=frame_skip, repeat_action_probability=probability,
-            num_actions=len(ACTIONS), groups=groups, pinned=True, extras=extras, engine=engine,
+            num_actions=len(ACTIONS), groups=groups, pinned=True, images=images, engine=engine,
         )  # fmt: skip
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:

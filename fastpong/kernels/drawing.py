@@ -3,9 +3,10 @@
 import numpy as np
 
 from fastpong.arrays import F32, I8, I64, U8, U64, Bool
+from fastpong.courts import IS_SET
 from fastpong.kernels.compile.jit import kernel
-from fastpong.kernels.preprocess import PIXELS, STRIP_ROWS, as_words, find_pixels, find_strips
-from fastpong.pong import COLOURS, COURT
+from fastpong.kernels.preprocess import EVEN_BYTES, PIXELS, TABLE, as_words, find_pixels
+from fastpong.pong import COLOURS, COURT, COURT_TOP
 
 _COLOURS = np.zeros((256, 3), np.uint8)
 _COLOURS[list(COLOURS)] = list(COLOURS.values())
@@ -74,14 +75,15 @@ def draw_courts(
     images: U8,  # (envs, 160, 80) out: 1 where something is, for these envs
 ) -> None:
     """Draw the court as the policy of preset ``fast`` sees it. Twin: naive.court."""
-    strips = np.empty(PIXELS * 2, np.int32)
     for i in range(len(members)):
-        image = images[members[i]].reshape(-1)
+        screen, image = screens[rows[i]], images[members[i]]
         image[:] = np.uint8(0)
-        for k in range(find_strips(screens[rows[i]], strips, 0)):
-            first = strips[k] // STRIP_ROWS
-            for row in range(strips[k] % STRIP_ROWS + 1):
-                image[first + row * COURT[1]] = np.uint8(1)
+        for row in range(COURT[0]):
+            for part in range(screen.shape[1]):
+                word = screen[COURT_TOP + row, part] & EVEN_BYTES
+                if word != TABLE:  # of which nearly all is
+                    for k in range(4):
+                        image[row, 4 * part + k] = IS_SET[word >> np.uint64(16 * k) & np.uint64(0xFF)]
 
 
 @kernel

@@ -5,8 +5,8 @@ and 109; 0 is erased by itself) and set the rest to 1: an 80×80 image. Here it 
 the colour, and writes down the positions of the ones, ascending: about 34 of 6400.
 
 The convolutional network of the preset ``fast`` gets every row of the court, and every second column, as the ball and
-the paddles move by single rows. Of these 160×80 pixels about 66 are set; written down as vertical strips, cut where a
-cell of the convolution ends, they are about 13 numbers.
+the paddles move by single rows: the bits of `courts`. Of these 160×80 pixels about 66 are set; written down as vertical
+strips, cut where a cell of the convolution ends, they are about 13 numbers.
 """
 
 from typing import Any, NamedTuple
@@ -14,24 +14,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastpong.arrays import I8, I16, I32, I64, U8, U64
+from fastpong.arrays import I8, I16, I32, I64, U8, U64, Arrays
+from fastpong.courts import IS_SET, WORDS
 from fastpong.dense import CELL
 from fastpong.kernels.compile.jit import kernel
+from fastpong.kernels.compile.simd import lowest_bit
 from fastpong.kernels.structs import RolloutArrays
-from fastpong.pong import BACKGROUND, COURT, COURT_TOP
+from fastpong.pong import COURT, SCREEN
 
 PIXELS = 6400
 """Pixels of an image: the inputs of the reference programs' network."""
 
-_TOP, _WORDS = 35, 20  # first row of the reference programs' image; 8-byte words in a row of 160
+_TOP, _SCREEN_WORDS = 35, 20  # first row of the reference programs' image; 8-byte words in a row of 160
 
-_EMPTY = np.zeros(256, np.bool_)
-_EMPTY[list(BACKGROUND)] = True
-_EVEN_BYTES = np.uint64(0x00FF00FF00FF00FF)
-_TABLE = np.uint64(0x0022002200220022)  # index 34 in all of them
+EVEN_BYTES = np.uint64(0x00FF00FF00FF00FF)
+TABLE = np.uint64(0x0022002200220022)  # index 34 in all of them
 
-_BYTE = np.uint64(0xFF)
-_SET = (~_EMPTY).astype(np.int64)
+_SEEN = np.array([0x5555555555555555, 0x5555555555555555, 0x55555555], np.uint64)
+"""Every second pixel of a row of a court."""
 _LOWEST = np.array([0, *((bits & -bits).bit_length() - 1 for bits in range(1, 512))])  # set bit of 9
 
 STRIP_ROWS = CELL[0]
@@ -52,15 +52,15 @@ def _set_columns(
 ) -> int:
     """Find the set pixels of a row and return how many they are."""
     different = np.uint64(0)
-    for i in range(_WORDS):  # one vectorised pass: nearly every row is empty
-        different |= (words[i] & _EVEN_BYTES) ^ _TABLE
+    for i in range(_SCREEN_WORDS):  # one vectorised pass: nearly every row is empty
+        different |= (words[i] & EVEN_BYTES) ^ TABLE
     count = 0
     if different != 0:
-        for i in range(_WORDS):
-            word = words[i] & _EVEN_BYTES
-            if word != _TABLE:
+        for i in range(_SCREEN_WORDS):
+            word = words[i] & EVEN_BYTES
+            if word != TABLE:
                 for k in range(4):
-                    if not _EMPTY[(word >> np.uint64(16 * k)) & np.uint64(0xFF)]:
+                    if IS_SET[(word >> np.uint64(16 * k)) & np.uint64(0xFF)]:
                         columns[count] = 4 * i + k
                         count += 1
     return count
@@ -111,11 +111,19 @@ def difference(
 
 
 class Observation(NamedTuple):
-    """What the envs share: see `fastpong.envs.memory.fields`."""
+    """What the envs share: see `fastpong.envs.memory.fields`. Of screens and courts there may be none."""
 
     screens: U64  # (rows, 210, 20) palette indices, see as_words
+    courts: U64  # (rows, 160, 3) bits, see `courts`
     rewards: I8  # (rows,)
     ended: I8  # (rows,)
+
+
+def observe(arrays: Arrays) -> Observation:
+    """Return what a policy sees of the arrays of some envs, by name: see `fastpong.envs.memory.fields`."""
+    screens, courts = np.zeros((0, *SCREEN), np.uint8), np.zeros((0, COURT[0], WORDS), np.uint64)
+    shown = as_words(arrays.get("screens", screens)), arrays.get("courts", courts)
+    return Observation(*shown, arrays["rewards"], arrays["ended"])
 
 
 class LastImages(NamedTuple):
@@ -189,46 +197,28 @@ def _strips_of(
 
 @kernel
 def find_strips(
-    screen: U64,  # (210, 20) palette indices, eight a word, little-endian
+    court: U64,  # (160, 3) bits, see `courts`
     strips: I32,  # (…,) out from `at` on: (row · 80 + column) · 8 + length − 1
     at: int,
 ) -> int:
-    """List the vertical strips of set pixels of the 160×80 court; return the end of the list.
+    """List the vertical strips of set pixels in every second column of a court; return the end of the list.
 
     They come in order of the blocks of 8 rows, within them of the columns, and then of the rows. No strip leaves its
-    block, and nearly all words of a block equal the table in all of its rows, so most are read only once.
-    Twin: naive.strips.
+    block. Twin: naive.strips.
     """
-    different, words = np.empty(_WORDS, np.uint64), np.empty(_WORDS, np.int64)
     for top in range(0, COURT[0], STRIP_ROWS):
-        block = screen[COURT_TOP + top : COURT_TOP + top + STRIP_ROWS]
-        anything = np.uint64(0)
-        for i in range(_WORDS):
-            bits = np.uint64(0)
+        for word in range(WORDS):
+            columns = np.uint64(0)
             for row in range(STRIP_ROWS):
-                bits |= block[row, i] ^ _TABLE
-            different[i] = bits & _EVEN_BYTES
-            anything |= different[i]
-        if anything == 0:
-            continue
-        count = 0
-        for i in range(_WORDS):  # without a branch, since none could be foreseen
-            words[count] = i
-            count += different[i] != 0
-        for n in range(count):
-            i = words[n]
-            # One for each set pixel of a column, the lowest for the uppermost.
-            bits0 = bits1 = bits2 = bits3 = np.int64(0)
-            for row in range(STRIP_ROWS):
-                word = block[row, i]
-                bits0 |= _SET[word & _BYTE] << row
-                bits1 |= _SET[word >> np.uint64(16) & _BYTE] << row
-                bits2 |= _SET[word >> np.uint64(32) & _BYTE] << row
-                bits3 |= _SET[word >> np.uint64(48) & _BYTE] << row
-            at = _strips_of(bits0, top * _COLUMNS + 4 * i, strips, at)
-            at = _strips_of(bits1, top * _COLUMNS + 4 * i + 1, strips, at)
-            at = _strips_of(bits2, top * _COLUMNS + 4 * i + 2, strips, at)
-            at = _strips_of(bits3, top * _COLUMNS + 4 * i + 3, strips, at)
+                columns |= court[top + row, word]
+            columns &= _SEEN[word]
+            while columns != np.uint64(0):
+                place = np.uint64(lowest_bit(columns))
+                columns &= columns - np.uint64(1)
+                bits = np.int64(0)  # one for each set pixel of the column, the lowest for the uppermost
+                for row in range(STRIP_ROWS):
+                    bits |= np.int64(court[top + row, word] >> place & np.uint64(1)) << row
+                at = _strips_of(bits, top * _COLUMNS + (64 * word + int(place)) // 2, strips, at)
     return at
 
 
@@ -243,12 +233,12 @@ def record_strips(
     at: int,
     last: LastImages,  # tells how many envs there are; strips do not depend on the last image
 ) -> int:
-    """List the strips of the screens of some envs; return the end of the list. Twin: naive.strips."""
+    """List the strips of the courts of some envs; return the end of the list. Twin: naive.strips."""
     for i in range(len(members)):
         sample = first + members[i]
         _record_outcome(observation, rows[i], arrays, sample, len(last.counts))
         arrays.offsets[sample] = at
-        at = find_strips(observation.screens[rows[i]], strips, at)
+        at = find_strips(observation.courts[rows[i]], strips, at)
         arrays.lengths[sample] = at - arrays.offsets[sample]
     return at
 

@@ -17,14 +17,15 @@ _FIRST_ROWS = 256  # of the buffer, which grows as needed
 class Encoding(NamedTuple):
     """How images are written down in the list of all of them."""
 
+    image: str  # which of `fastpong.envs.engine.IMAGES` it reads
     record: Any  # a kernel, see `preprocess`
     dtype: type[np.generic]  # of the numbers in the list
     pixels: int  # of an env's last image, which its next one needs, at most
 
 
-STRIPS = Encoding(record_strips, np.int32, 0)
+STRIPS = Encoding("courts", record_strips, np.int32, 0)
 """Vertical strips of set pixels."""
-CHANGES = Encoding(record_changes, np.int16, PIXELS)
+CHANGES = Encoding("screens", record_changes, np.int16, PIXELS)
 """Pixels that changed since the image before."""
 
 

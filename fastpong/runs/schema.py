@@ -7,6 +7,7 @@ import numpy as np
 
 from fastpong.arrays import I64, Arrays, Bool
 from fastpong.config import Config
+from fastpong.envs.base import images_of
 from fastpong.envs.memory import saved_fields
 from fastpong.kernels.preprocess import PIXELS, STRIP_ROWS
 from fastpong.parallel.sharding import ANY, Field
@@ -20,7 +21,7 @@ _MAYBE_NAN = ("learner.window_numbers",)  # before the first game
 
 def _fields(config: Config, engine: str, encoding: Encoding) -> dict[str, Field]:
     """Return the arrays of the envs, the rollout and the statistics, by name."""
-    parts = {"envs": saved_fields(engine), "rollout": fields(config, encoding), "stats": FIELDS}
+    parts = {"envs": saved_fields(engine, images_of(config)), "rollout": fields(config, encoding), "stats": FIELDS}
     named = {f"{part}.{name}": field for part, table in parts.items() for name, field in table.items()}
     return {"step": Field(np.int64, ()), **named}
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from fastpong.arrays import Arrays
 from fastpong.config import Config
 from fastpong.envs.base import Envs
-from fastpong.kernels.preprocess import Observation, as_words
+from fastpong.kernels.preprocess import observe
 from fastpong.parallel.replaced import Losses
 from fastpong.policy import Policy, make_policy
 from fastpong.rollout.buffer import Rollout
@@ -84,7 +84,9 @@ class Actor:
         self.stats = EpisodeStats(config.num_envs, config.running_reward_decay, self.mine)
         self.steps_taken = 0
         self.seconds = dict.fromkeys(STAGES, 0.0)
-        self._observation = Observation(as_words(envs.screens), envs.rewards, envs.ended)
+        if self.rollout.encoding.image not in envs.arrays:  # the kernels would read beyond what there is
+            raise ValueError(f"this policy sees {self.rollout.encoding.image}, and these envs have none: ask for them")
+        self._observation = observe(envs.arrays)
 
     def start(self) -> None:
         """See `Sampler`."""

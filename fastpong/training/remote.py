@@ -12,8 +12,8 @@ from typing import Any
 
 from fastpong.arrays import F32, Arrays
 from fastpong.config import Config
-from fastpong.envs.base import LAYOUT as ENV_LAYOUT
 from fastpong.envs.base import LocalEnvs
+from fastpong.envs.base import layout as env_layout
 from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.errors import EnvError
 from fastpong.parallel.comm import env_range
@@ -160,7 +160,7 @@ class RaySampler:
         states = self._ask(lambda actor: actor.snapshot.remote())
         self._keep(states)
         last = join([state["rollout"] for state in states], {name: ROLLOUT_LAYOUT[name] for name in _LAST})
-        envs = join([state["envs"] for state in states], ENV_LAYOUT)
+        envs = join([state["envs"] for state in states], env_layout(self.config))
         return {"rollout": {**self.rollout.state(), **last}, "stats": self.stats.state(), "envs": envs}
 
     def restore(self, parts: dict[str, Arrays], steps_taken: int) -> None:
@@ -168,7 +168,7 @@ class RaySampler:
         self.rollout.load_state(parts["rollout"])
         self.stats.load_state(parts["stats"])
         self.steps_taken = self._states_at = steps_taken
-        layouts = {"rollout": ROLLOUT_LAYOUT, "envs": ENV_LAYOUT}
+        layouts = {"rollout": ROLLOUT_LAYOUT, "envs": env_layout(self.config)}
         self._states = [
             {name: cut(parts[name], layout, envs) for name, layout in layouts.items()} for envs in self._parts
         ]

@@ -9,7 +9,7 @@ import numpy as np
 
 from fastpong.arrays import Arrays
 from fastpong.config import Config
-from fastpong.envs.base import LAYOUT as ENV_LAYOUT
+from fastpong.envs.base import layout as env_layout
 from fastpong.learners.base import make_learner
 from fastpong.parallel.comm import Communicator, Serial, check_same_weights
 from fastpong.parallel.sharding import Layout, cut, join
@@ -23,8 +23,6 @@ from fastpong.training.warm_up import Compiling
 
 CHECK_EVERY = 8
 """Batches after which ranks make sure that they still have the same weights."""
-
-LAYOUTS: dict[str, Layout] = {"rollout": ROLLOUT_LAYOUT, "stats": STATS_LAYOUT, "envs": ENV_LAYOUT}
 
 
 class Trainer:
@@ -44,6 +42,9 @@ class Trainer:
         self.config, self.sampler, self.comm = config, sampler, comm or Serial()
         self.policy, self.rollout, self.stats = sampler.policy, sampler.rollout, sampler.stats
         self.learner = make_learner(config, self.policy, self.comm, sampler.mine)
+        self._layouts: dict[str, Layout] = {
+            "rollout": ROLLOUT_LAYOUT, "stats": STATS_LAYOUT, "envs": env_layout(config)
+        }  # fmt: skip
         self._batches = self._synchronised_at = 0
         self._compiling = compiling
 
@@ -130,8 +131,7 @@ class Trainer:
             return {}
         parts = {
             "rollout": join_states([share["rollout"] for share in shares]),
-            "stats": join([share["stats"] for share in shares], STATS_LAYOUT),
-            "envs": join([share["envs"] for share in shares], ENV_LAYOUT),
+            **{name: join([share[name] for share in shares], self._layouts[name]) for name in ("stats", "envs")},
         }
         parts |= {"policy": self.policy.weights.arrays, "learner": self.learner.state()}
         arrays = {f"{part}.{name}": array for part, state in parts.items() for name, array in state.items()}
@@ -156,7 +156,7 @@ class Trainer:
         for key, array in arrays.items():
             part, _, name = key.partition(".")
             parts.setdefault(part, {})[name] = array
-        for name, layout in LAYOUTS.items():
+        for name, layout in self._layouts.items():
             parts[name] = cut(parts[name], layout, self.sampler.mine)
         self.policy.weights.load(parts["policy"])
         self.learner.load_state(parts["learner"])

@@ -15,15 +15,17 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from fastpong.config import Config
+from fastpong.envs.base import images_of
+from fastpong.envs.engine import DEFAULT_ENGINE
+from fastpong.envs.memory import zeros
 from fastpong.envs.verify import is_verified, load_early
 from fastpong.kernels.compile.cache import remove_old_folders
 from fastpong.kernels.compile.jit import is_cached
-from fastpong.kernels.preprocess import Observation, as_words
+from fastpong.kernels.preprocess import observe
 from fastpong.learners.base import LEARNERS, make_learner
 from fastpong.parallel.comm import Communicator, Serial
 from fastpong.parallel.machine import LEFT, end_with_parent, usable_cores
 from fastpong.policy import make_policy
-from fastpong.pong import SCREEN
 from fastpong.rollout.episode_stats import EpisodeStats
 
 COMPILE_SECONDS = 120.0
@@ -35,9 +37,9 @@ _LEFT: list[subprocess.Popen[bytes]] = []  # of runs that have ended: Python war
 def load_acting(config: Config) -> None:
     """Compile the kernels of a policy that acts, or load them from the cache."""
     policy = make_policy(_spare(config))
-    rollout, one, zero = policy.make_rollout(1), np.zeros(1, np.int64), np.zeros(1, np.int8)
+    rollout, one = policy.make_rollout(1), np.zeros(1, np.int64)
     row = rollout.new_row()
-    rollout.record(row, Observation(as_words(np.zeros((1, *SCREEN), np.uint8)), zero, zero), one, one)
+    rollout.record(row, observe(zeros(1, DEFAULT_ENGINE, images_of(config))), one, one)
     policy.act(rollout.inputs, row, one, 0)
 
 

@@ -7,7 +7,7 @@ that comes first would do it anew.
 import numpy as np
 
 from fastpong.console import bus, cartridge, controls, court, cpu, fast_tia, plain, score, tia
-from fastpong.console.drawing import as_screens
+from fastpong.console.drawing import COLOURS, as_screens
 from fastpong.console.masks import PICTURE
 from fastpong.console.registers import begin_frame
 from tests.console.pair import NOOP, console
@@ -25,7 +25,7 @@ def compile_all() -> None:
     run_to(s, screen, int(s.PC))
     picture, words = np.zeros(1, PICTURE)[0], as_screens(screen[None])[0]
     begin_frame(s)
-    fast_tia.begin_picture(picture, 1)
+    fast_tia.begin_picture(picture, COLOURS)
     for hook in (court.draw_court, score.draw_score, score.draw_blank_lines):
         hook(s, picture, words)
     fast_tia.catch_up(s, picture, words, 0)

@@ -9,6 +9,7 @@ from fastpong.arrays import U8
 from fastpong.console.games import Games, first_state
 from fastpong.console.state import FIELDS, RAM_BYTES, STATE_BYTES, records
 from fastpong.console.step import Inputs, step_in_fast_core, step_in_plain_core
+from fastpong.courts import courts_of
 from fastpong.pong import MAX_FRAMES, SCREEN, STAY
 
 ACTIONS, NOOP = 6, 2
@@ -17,17 +18,20 @@ ACTIONS, NOOP = 6, 2
 class Arrays:
     """Arrays of some games, and the games."""
 
-    def __init__(self, count: int, frame_skip: int = 1, extras: bool = False, max_frames: int = MAX_FRAMES):
+    def __init__(
+        self, count: int, frame_skip: int = 1, extras: bool = False, max_frames: int = MAX_FRAMES, screens: bool = True,
+        courts: bool = False,
+    ):  # fmt: skip
         self.rows, self.screens = np.zeros((count, STATE_BYTES), np.uint8), np.zeros((count, *SCREEN), np.uint8)
+        self.courts = np.zeros((count, 160, 3), np.uint64)
         self.rewards, self.ended = np.zeros(count, np.int8), np.zeros(count, np.int8)
         self.final, self.earlier = (np.zeros_like(self.screens) if extras else None for _ in range(2))
-        self.games = Games(
-            self.rows, self.screens, self.rewards, self.ended, self.final, self.earlier, frame_skip, max_frames
-        )
+        images = self.screens if screens else None, self.courts if courts else None, self.final, self.earlier
+        self.games = Games(self.rows, self.rewards, self.ended, *images, frame_skip, max_frames)
         self.games.reset(range(count))
 
     def all(self) -> list[Any]:
-        arrays = self.rows, self.screens, self.rewards, self.ended, self.final, self.earlier
+        arrays = self.rows, self.screens, self.courts, self.rewards, self.ended, self.final, self.earlier
         return [array for array in arrays if array is not None]
 
     def step_in_fast_core(self, inputs: Inputs, begin: int = 0) -> int:
@@ -69,20 +73,44 @@ def held(rng: np.random.Generator, count: int) -> Any:
         yield np.where(rng.random(count) < 0.01, np.uint8(STAY), actions)
 
 
-@pytest.mark.parametrize(("frame_skip", "extras"), [(1, False), (4, True), (3, False), (1, True), (2, True)])
-def test_both_cores_play_the_same_games(frame_skip: int, extras: bool) -> None:
-    """With both paddles, into the next game; games are cut short, in the middle of a step as well."""
+@pytest.mark.parametrize(
+    ("frame_skip", "extras", "screens", "courts"),
+    [
+        (1, False, True, False), (4, True, True, False), (3, False, False, True), (1, True, True, False),
+        (2, True, True, False), (1, False, False, True), (4, False, False, True),
+    ],
+)  # fmt: skip
+def test_both_cores_play_the_same_games(frame_skip: int, extras: bool, screens: bool, courts: bool) -> None:
+    """With both paddles, into the next game; games are cut short, in the middle of a step as well.
+
+    Whatever images are wanted, they are the same: courts are what `draw_bits` makes of screens.
+    """
     count, rng = 3, np.random.default_rng(frame_skip)
-    fast, plain = (Arrays(count, frame_skip, extras, max_frames=301) for _ in range(2))
-    ends = 0
+    fast, plain = (Arrays(count, frame_skip, extras, 301, screens, courts) for _ in range(2))
+    seen, ends = Arrays(count, frame_skip, max_frames=301), 0
     for actions, others, _ in zip(held(rng, count), held(rng, count), range(400 // frame_skip), strict=False):
         repeats = rng.integers(0, frame_skip + 1, count).astype(np.uint8)
         others = np.where(others == STAY, np.uint8(NOOP), others)
         fast.games.step(range(count), actions, repeats, others)
         plain.step_in_plain_core(actions, repeats, others)
+        seen.games.step(range(count), actions, repeats, others)
         check_equal(fast, plain)
+        if screens:
+            np.testing.assert_array_equal(fast.screens, seen.screens)
+        if courts:
+            np.testing.assert_array_equal(fast.courts, courts_of(seen.screens))
         ends += fast.ended.sum()
     assert ends >= count and fast.games.steps_of_plain_core == 0
+
+
+def test_courts_beside_screens() -> None:
+    """Also after a reset, the end of a game, and for envs that stay."""
+    both, rng, ends = Arrays(3, 4, max_frames=99, courts=True), np.random.default_rng(5), 0
+    for actions, _ in zip(held(rng, 3), range(60), strict=False):
+        np.testing.assert_array_equal(both.courts, courts_of(both.screens))
+        both.games.step(range(3), actions, np.zeros(3, np.uint8))
+        ends += both.ended.sum()
+    assert ends == 6
 
 
 @pytest.mark.parametrize("limit", [61, 64])
@@ -141,17 +169,18 @@ def changed_at_random(row: U8, rng: np.random.Generator) -> U8:
     return np.frombuffer(s.tobytes(), np.uint8)
 
 
-def test_states_that_play_never_reaches() -> None:
+@pytest.mark.parametrize("image", ["screens", "courts"])
+def test_states_that_play_never_reaches(image: str) -> None:
     """What the fast core does not refuse is equal; what it refuses it leaves as it was."""
-    rng, trials, frames = np.random.default_rng(6), 1000, 3
-    played = Arrays(1, frame_skip=100)
+    rng, trials, frames, kinds = np.random.default_rng(6), 1000, 3, {"screens": False, "courts": False, image: True}
+    played = Arrays(1, frame_skip=100, courts=True)
     played.games.step(range(1), np.zeros(1, np.uint8), np.full(1, 40, np.uint8))
     none, noop = np.zeros(1, np.uint8), np.full(1, NOOP, np.uint8)
-    fast, plain, refused = Arrays(1), Arrays(1), 0
+    fast, plain, refused = Arrays(1, **kinds), Arrays(1, **kinds), 0
     for trial in range(trials):
         for arrays in (fast, plain):
             arrays.rows[0] = changed_at_random(played.rows[0], np.random.default_rng((6, trial)))
-            arrays.screens[0] = played.screens[0]
+            arrays.screens[0], arrays.courts[0] = played.screens[0], played.courts[0]
             arrays.games.restore()
         for _ in range(frames):
             inputs = Inputs(rng.integers(0, ACTIONS, 1).astype(np.uint8), noop, none, 0, 0)
@@ -180,9 +209,11 @@ def test_it_does_not_matter_who_is_stepped_together() -> None:
     check_equal(together, apart)
 
 
-def test_a_row_is_all_of_the_state() -> None:
-    """Copied into another console in the middle of a game, it goes on with the same bits, and so does its screen."""
-    rng, first, second = np.random.default_rng(9), Arrays(2, frame_skip=4), Arrays(1, frame_skip=4)
+@pytest.mark.parametrize("screens", [True, False])
+def test_a_row_is_all_of_the_state(screens: bool) -> None:
+    """Copied into another console in the middle of a game, it goes on with the same bits, and so does its image."""
+    kinds: Any = {"frame_skip": 4, "screens": screens, "courts": True}
+    rng, first, second = np.random.default_rng(9), Arrays(2, **kinds), Arrays(1, **kinds)
     none = np.zeros(2, np.uint8)
     for step in range(400):
         actions = rng.integers(0, ACTIONS, 2).astype(np.uint8)
@@ -191,6 +222,7 @@ def test_a_row_is_all_of_the_state() -> None:
             second.games.step(range(1), actions[1:], none[1:])
             np.testing.assert_array_equal(second.rows[0], first.rows[1])
             np.testing.assert_array_equal(second.screens[0], first.screens[1])
+            np.testing.assert_array_equal(second.courts[0], first.courts[1])
         elif step == 200:
             second.rows[0] = first.rows[1]
             second.games.restore()

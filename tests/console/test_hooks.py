@@ -14,14 +14,15 @@ from fastpong.console import tia as plain_tia
 from fastpong.console.controls import NOOP, boot, set_controls
 from fastpong.console.court import ROM
 from fastpong.console.cpu import instruction
-from fastpong.console.drawing import as_screens
+from fastpong.console.drawing import BITS, COLOURS, as_screens
 from fastpong.console.fast_tia import begin_picture, catch_up
 from fastpong.console.masks import PICTURE
 from fastpong.console.plain import frame
 from fastpong.console.registers import CLOCKS, TOP, begin_frame
 from fastpong.console.state import STATE, STATE_BYTES, records
+from fastpong.courts import courts_of
 from fastpong.kernels.compile.jit import once
-from fastpong.pong import SCREEN
+from fastpong.pong import COURT_TOP, SCREEN
 
 TRIALS = 400
 
@@ -40,21 +41,28 @@ def run_to(s: Any, screen: Any, address: int) -> None:
 
 
 class Twins:
-    """A state and a screen for either core."""
+    """A state and a screen for either core; the fast one draws its colours or its court's bits."""
 
-    def __init__(self, row: Any, screen: Any):
+    def __init__(self, row: Any, screen: Any, trial: int = 0):
         self.rows, self.screens = np.stack([row, row]), np.stack([screen, screen])
         self.plain, self.fast = records(self.rows)
         self.picture, self.screen = np.zeros(1, PICTURE)[0], as_screens(self.screens)[1]
+        self.drawn = (COLOURS, BITS)[trial % 2]
+        self.picture.court[:] = courts_of(screen[None])[0]
+        begin_picture(self.picture, self.drawn)
 
     def check(self, lines: slice) -> None:
-        """Draw both up to the end of a line that is over, and compare everything; of the screens some lines."""
+        """Draw both up to the end of a line that is over, and compare everything; of the images some lines."""
         clock = 3 * int(self.plain.cycle)
         plain_tia.catch_up(self.plain, self.screens[0], clock)
         catch_up(self.fast, self.picture, self.screen, clock)
         for name in STATE.names or ():
             np.testing.assert_array_equal(self.fast[name], self.plain[name], err_msg=name)
-        np.testing.assert_array_equal(self.screens[1, lines], self.screens[0, lines])
+        if self.drawn == COLOURS:
+            np.testing.assert_array_equal(self.screens[1, lines], self.screens[0, lines])
+        else:
+            rows = slice(*(max(0, y - COURT_TOP) for y in (lines.start, lines.stop)))
+            np.testing.assert_array_equal(self.picture.court[rows], courts_of(self.screens[:1])[0, rows])
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +108,7 @@ def test_court(played: tuple[Any, Any]) -> None:
     row, screen = at(played, court.AT)
     taken = 0
     for trial in range(TRIALS):
-        twins = Twins(row, screen)
+        twins = Twins(row, screen, trial)
         for s in (twins.plain, twins.fast):
             own = np.random.default_rng((3, trial))
             scatter(s, own)
@@ -109,7 +117,6 @@ def test_court(played: tuple[Any, Any]) -> None:
             s.ram[MASKS], s.ram[PADDLE] = own.choice(masks, 4), own.integers(2)
             if own.random() < 0.5:
                 s.ram[PLAYFIELD], s.ram[PLAYFIELD + 1] = own.integers(0, 228, 3), PAGE
-        begin_picture(twins.picture, 1)
         if not court.draw_court(twins.fast, twins.picture, twins.screen):
             continue
         taken += 1
@@ -124,13 +131,12 @@ def test_score(played: tuple[Any, Any]) -> None:
     The hook draws its last line to the end, a dozen cycles before the code gets there: LDY, STA PF0.
     """
     rng, (row, screen) = np.random.default_rng(4), at(played, score.SCORE_AT)
-    for _ in range(TRIALS // 4):
-        twins = Twins(row, screen)
+    for trial in range(TRIALS // 4):
+        twins = Twins(row, screen, trial)
         digits, colours, shown = rng.integers(0, 0xFC, 4), 2 * rng.integers(0, 128, 4), rng.choice([0, 0xFF, 0x0F])
         for s in (twins.plain, twins.fast):
             s.ram[DIGITS], s.ram[SHOWN] = digits, shown
             s.COLUP0, s.COLUP1, s.COLUPF, s.COLUBK = colours
-        begin_picture(twins.picture, 1)
         assert score.draw_score(twins.fast, twins.picture, twins.screen)
         twins.fast.cycle += 2
         twins.fast.Y = 2
@@ -143,14 +149,13 @@ def test_blank_lines(played: tuple[Any, Any]) -> None:
     """Also with objects that the first of them ends in mid-line."""
     rng, (row, screen) = np.random.default_rng(5), at(played, score.SCORE_EXIT)
     for trial in range(TRIALS // 4):
-        twins, lines = Twins(row, screen), rng.integers(1, 40)
+        twins, lines = Twins(row, screen, trial), rng.integers(1, 40)
         for s in (twins.plain, twins.fast):
             own = np.random.default_rng((5, trial))
             scatter(s, own)
             s.PC, s.Y = score.BLANK_AT, lines
             s.GRP0, s.GRP1, s.PF = own.integers(256), own.integers(256), own.integers(1 << 20)
             s.ENAM0, s.ENAM1, s.ENABL = 2 * own.integers(0, 2, 3)
-        begin_picture(twins.picture, 1)
         assert score.draw_blank_lines(twins.fast, twins.picture, twins.screen)
         run_to(twins.plain, twins.screens[0], score.BLANK_EXIT)
         twins.check(slice(0, (3 * int(twins.plain.cycle) - int(twins.plain.frame_start)) // CLOCKS - TOP))
@@ -173,7 +178,6 @@ def test_they_step_aside(
     """Whatever they do not foresee, they leave to the code."""
     row, screen = at(played, address)
     twins = Twins(row, screen)
-    begin_picture(twins.picture, 1)
     for name, value in change.items():
         twins.fast[name] = value
     assert not hook(twins.fast, twins.picture, twins.screen)

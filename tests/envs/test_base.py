@@ -3,7 +3,7 @@
 import numpy as np
 
 from fastpong.config import make_config
-from fastpong.envs.base import LAYOUT, Envs, LocalEnvs
+from fastpong.envs.base import Envs, LocalEnvs, layout
 from fastpong.envs.vector_env import VectorEnv
 from tests.support.envs import play_at_random
 
@@ -35,7 +35,7 @@ def test_a_long_local_game_has_points_and_an_end(engine: str) -> None:
     local.reset()
     seen = play_at_random(local, 1200)
     assert any(step.rewards[0] for step in seen) and any(step.ended[0] for step in seen)
-    assert len({step.screens[0] for step in seen}) > 100
+    assert len({step.images[0] for step in seen}) > 100
 
 
 def test_a_snapshot_moves_between_this_process_and_a_subprocess(engine: str) -> None:
@@ -47,11 +47,11 @@ def test_a_snapshot_moves_between_this_process_and_a_subprocess(engine: str) -> 
         for source, target in others.values():
             play_at_random(source, 130)
             saved = source.snapshot()
-            assert saved.keys() == LAYOUT.keys()
+            assert saved.keys() == layout(CONFIG).keys()
             expected = play_at_random(source, 90, first=130)
             target.restore({name: array.copy() for name, array in saved.items()})
-            for name in ("screens", "rewards", "ended"):
-                np.testing.assert_array_equal(getattr(target, name), saved[name])
+            for name in ("courts", "rewards", "ended"):
+                np.testing.assert_array_equal(target.arrays[name], saved[name])
             for name, array in target.snapshot().items():
                 np.testing.assert_array_equal(array, saved[name], err_msg=name)
             assert play_at_random(target, 90, first=130) == expected

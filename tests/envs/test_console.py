@@ -14,7 +14,7 @@ from fastpong.envs import ale
 from fastpong.envs.ale import ACTIONS, Ale
 from fastpong.envs.base import LocalEnvs
 from fastpong.envs.console import Console
-from fastpong.envs.engine import EXTRAS, Engine
+from fastpong.envs.engine import IMAGES, Engine
 from fastpong.envs.memory import zeros
 from fastpong.policy import make_policy
 from fastpong.pong import STAY
@@ -26,7 +26,7 @@ FRAME_SKIP = 4
 
 def check_equal(ours: dict[str, Any], reference: dict[str, Any]) -> None:
     """What two engines show has to be equal. NumPy takes as long to say so as ALE to play: it is asked for a reason."""
-    for name in ("rewards", "ended", "screens", *EXTRAS):
+    for name in ("rewards", "ended", *IMAGES):
         if ours[name].tobytes() != reference[name].tobytes():
             np.testing.assert_array_equal(ours[name], reference[name], err_msg=name)
 
@@ -35,7 +35,7 @@ class Sides:
     """Both engines, and the arrays of each."""
 
     def __init__(self, envs: int, frame_skip: int = FRAME_SKIP):
-        self.arrays = [zeros(envs, name, EXTRAS) for name in (Ale.name, Console.name)]
+        self.arrays = [zeros(envs, name, IMAGES) for name in (Ale.name, Console.name)]
         self.engines: list[Engine] = [Ale(self.arrays[0], frame_skip), Console(self.arrays[1], frame_skip)]
         self.envs = range(envs)
         for engine in self.engines:
@@ -71,7 +71,7 @@ class Both(LocalEnvs):
     """Envs on the console, and the same on ALE beside them: everything that they show has to be equal."""
 
     def __init__(self, config: Config):
-        rules = range(config.num_envs), config.seed, config.frame_skip, config.repeat_action_probability, EXTRAS
+        rules = range(config.num_envs), config.seed, config.frame_skip, config.repeat_action_probability, IMAGES
         super().__init__(*rules, engine="console")
         self._reference = LocalEnvs(*rules, engine="ale")
         self.won = 0  # points
@@ -122,7 +122,7 @@ def test_the_limit_of_frames(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ale, "MAX_FRAMES", limit)
     sides = Sides(1)
     arrays = sides.arrays[1]
-    given: Any = {name: arrays[name] for name in ("rows", "screens", "rewards", "ended", *EXTRAS)}
+    given: Any = {name: arrays[name] for name in ("rows", "rewards", "ended", *IMAGES)}
     games = Games(**given, max_frames=limit)
     monkeypatch.setattr(sides.engines[1], "_games", games)
     ends = [int(sides.step(np.zeros(1), np.zeros(1))["ended"][0]) for _ in range(320)]

@@ -11,7 +11,7 @@ from ale_py import Action
 from fastpong.envs.ale import ACTIONS
 from fastpong.envs.base import LocalEnvs
 from fastpong.envs.emulators import make_engine
-from fastpong.envs.engine import DEFAULT_ENGINE, ENGINES, EXTRAS, STATE_BYTES, Engine
+from fastpong.envs.engine import DEFAULT_ENGINE, ENGINES, IMAGES, SAVED_IMAGES, STATE_BYTES, Engine
 from fastpong.envs.memory import zeros
 from fastpong.envs.sticky import sticky_repeats
 from fastpong.envs.vector_env import VectorEnv
@@ -30,7 +30,7 @@ def only(seen: list[Seen], envs: list[int]) -> list[Seen]:
 
 
 def started(engine: str, envs: range = range(1), seed: int = 0, sticky: float = 0.25) -> LocalEnvs:
-    local = LocalEnvs(envs, seed, repeat_action_probability=sticky, engine=engine, extras=EXTRAS)
+    local = LocalEnvs(envs, seed, repeat_action_probability=sticky, engine=engine, images=IMAGES)
     local.reset()
     return local
 
@@ -100,13 +100,13 @@ def test_up_moves_the_paddle_up(engine: str) -> None:
 def test_an_env_does_not_notice_its_company(engine: str) -> None:
     """Alone, or among others, in one process or several: the same games."""
     actions = random_actions(1100, 3)
-    with VectorEnv(3, 2, seed=2, engine=engine) as envs:
+    with VectorEnv(3, 2, seed=2, images=SAVED_IMAGES, engine=engine) as envs:
         envs.reset()
         together = play(envs, actions)
     assert any(any(one.ended) for one in together)
     for env in (1, 2):
         assert play(started(engine, range(env, env + 1), seed=2), actions[:, [env]]) == only(together, [env])
-    assert any(one.screens[0] != one.screens[1] for one in together)
+    assert any(one.images[0] != one.images[1] for one in together)
 
 
 @pytest.mark.parametrize("before", [0, 2, 700])
@@ -128,7 +128,7 @@ def test_a_row_is_all_of_a_state(engine: str, before: int) -> None:
 
 def engine_on(engine: str, envs: int) -> tuple[Engine, dict[str, Any]]:
     """Return an engine whose envs are in the first state of a game, and its arrays."""
-    arrays = zeros(envs, engine, EXTRAS)
+    arrays = zeros(envs, engine, IMAGES)
     made = make_engine(engine, arrays, 4)
     made.reset(range(envs))
     return made, arrays

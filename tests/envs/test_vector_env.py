@@ -83,7 +83,7 @@ def test_ranks_step_their_share_of_the_same_envs() -> None:
             for group in range(len(some.groups)):
                 some.send(group, np.ones(len(some.groups[group]), np.uint8))
                 some.recv(group)
-            both.append([array.copy() for array in (some.screens, some.rewards, some.ended)])
+            both.append([array.copy() for array in (some.arrays["courts"], some.rewards, some.ended)])
         for whole, part in zip(*both, strict=True):
             np.testing.assert_array_equal(whole[2:4], part)
         assert (both[0][0][2] != both[0][0][3]).any()

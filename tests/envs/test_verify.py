@@ -43,7 +43,14 @@ def test_an_unknown_engine(unverified: Path) -> None:
 
 def one_pixel_wrong(games: Games, envs: range, *arguments: Any) -> None:
     step(games, envs, *arguments)
-    games._envs.screens["words"][0, 100, 3] ^= np.uint64(1)
+    if len(games._envs.screens):
+        games._envs.screens["words"][0, 100, 3] ^= np.uint64(1)
+
+
+def one_bit_wrong(games: Games, envs: range, *arguments: Any) -> None:
+    step(games, envs, *arguments)
+    if len(games._envs.courts):
+        games._envs.courts[0, 100, 1] ^= np.uint64(1)
 
 
 def one_byte_wrong(games: Games, envs: range, *arguments: Any) -> None:
@@ -62,6 +69,7 @@ step = Games.step
     ("instead", "words"),
     [
         (one_pixel_wrong, "the console's screens differ from ale-py's after 4 frames"),
+        (one_bit_wrong, "the console's courts differ"),
         (one_byte_wrong, "the console's RAM differ"),
         (no_step, "does not run here .*out of registers"),
     ],

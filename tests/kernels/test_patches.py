@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpong.arrays import I64, Bool
+from fastpong.courts import courts_of
 from fastpong.kernels.patches import POSITIONS, bucket_by_minibatch, list_patches, middle_position
-from fastpong.kernels.preprocess import as_words, find_strips
+from fastpong.kernels.preprocess import find_strips
 from fastpong.kernels.structs import Inputs, Patches
 from tests import naive
 from tests.support.kernels import (
@@ -38,7 +39,7 @@ def drawings(count: int) -> tuple[Inputs, list[Bool]]:
     for t in range(count):
         ends = rng.integers(0, 160, 30), rng.integers(0, 80, 30), rng.integers(1, 30, 30)
         screen = screen_with_bars(np.stack(ends, 1).tolist())
-        arrays.offsets[t], at = at, find_strips(as_words(screen[None])[0], strips, at)
+        arrays.offsets[t], at = at, find_strips(courts_of(screen[None])[0], strips, at)
         arrays.lengths[t] = at - arrays.offsets[t]
         pictures.append(court(screen))
     return Inputs(strips, arrays, 1, 3, 0, 3), pictures

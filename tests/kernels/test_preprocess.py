@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastpong.arrays import I32
+from fastpong.courts import courts_of
 from fastpong.kernels import preprocess
 from fastpong.pong import BACKGROUND
 from tests import naive
@@ -126,21 +127,29 @@ def listed(strips: I32) -> list[tuple[int, int, int]]:
 def test_strips_are_the_pixels_of_the_court(real_screens: npt.NDArray[np.uint8]) -> None:
     out, start = np.zeros(2000, np.int32), 0
     for screen in real_screens[::10]:
-        end = preprocess.find_strips(preprocess.as_words(np.ascontiguousarray(screen)[None])[0], out, start)
+        end = preprocess.find_strips(courts_of(screen[None])[0], out, start)
         assert listed(out[start:end]) == naive.strips(court(screen))
 
 
 @given(st.lists(st.tuples(st.integers(0, 159), st.integers(0, 79), st.integers(1, 30)), max_size=12))
 def test_strips_of_any_picture(bars: list[tuple[int, int, int]]) -> None:
     screen, out = screen_with_bars(bars), np.zeros(13_000, np.int32)
-    end = preprocess.find_strips(preprocess.as_words(screen[None])[0], out, 0)
+    end = preprocess.find_strips(courts_of(screen[None])[0], out, 0)
     assert listed(out[:end]) == naive.strips(screen[34:194, ::2] == 92)
 
 
 def test_a_full_court_fits() -> None:
     out = np.zeros(12_800, np.int32)
     screen = np.full((210, 160), 92, np.uint8)
-    assert preprocess.find_strips(preprocess.as_words(screen[None])[0], out, 0) == 20 * 80
+    assert preprocess.find_strips(courts_of(screen[None])[0], out, 0) == 20 * 80
+
+
+def test_bits_that_stand_for_no_pixel_are_not_seen() -> None:
+    """A checkpoint may have been damaged, and a strip beyond the court would be a number beyond an array."""
+    out = np.zeros(100, np.int32)
+    court_bits = np.zeros((160, 3), np.uint64)
+    court_bits[:, 2] = 0xFFFFFFFF << 32
+    assert preprocess.find_strips(court_bits, out, 0) == 0
 
 
 def test_strips_of_envs_are_recorded_one_after_the_other(real_screens: npt.NDArray[np.uint8]) -> None:

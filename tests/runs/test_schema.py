@@ -53,7 +53,7 @@ CHANGES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "an env too few": ("envs.rows", lambda rows: rows[1:]),
     "states of another size": ("envs.rows", lambda rows: rows[:, :-64]),
     "states of another type": ("envs.rows", lambda rows: rows.view(np.int8)),
-    "smaller screens": ("envs.screens", lambda screens: screens[:, 1:]),
+    "smaller images": ("envs.image", lambda images: images[:, 1:]),
     "a pixel too many": ("rollout.last_counts", at(-1, 6401)),
     "weights of another shape": ("policy.w1", lambda weights: weights[1:]),
     "infinite weights": ("policy.w2", at(-1, np.inf)),
@@ -68,6 +68,7 @@ CHANGES: dict[str, tuple[str, Callable[[Any], Any]]] = {
 def test_what_no_run_could_have_saved_is_refused_before_anything_changes(what: str, trainer: Trainer) -> None:
     arrays = trainer.state()
     name, change = CHANGES[what]
+    name = name.replace("image", trainer.rollout.encoding.image) if name == "envs.image" else name
     with pytest.raises(CheckpointError, match="saved this checkpoint: "):
         trainer.load_state({**arrays, name: change(arrays[name])})
     for other, array in trainer.state().items():

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpong.envs.base import Envs
+from fastpong.envs.engine import SAVED_IMAGES
 
 ENGINES = ["console", "ale"]
 """What the tests of envs run on, each on every one of them."""
@@ -14,7 +15,7 @@ ENGINES = ["console", "ale"]
 class Seen(NamedTuple):
     """What a step of all envs brought, in the order of envs."""
 
-    screens: list[int]  # checksums
+    images: list[int]  # checksums
     rewards: list[int]
     ended: list[int]
 
@@ -33,9 +34,14 @@ def play(envs: Envs, actions: npt.NDArray[Any]) -> list[Seen]:
     seen = []
     for row in actions:
         step(envs, row)
-        screens = [hash(screen.tobytes()) for screen in envs.screens]
-        seen.append(Seen(screens, envs.rewards.tolist(), envs.ended.tolist()))
+        seen.append(Seen(checksums(envs), envs.rewards.tolist(), envs.ended.tolist()))
     return seen
+
+
+def checksums(envs: Envs) -> list[int]:
+    """Return one of each env's images: a screen, a court, or both."""
+    images = [envs.arrays[name] for name in SAVED_IMAGES if name in envs.arrays]
+    return [hash(b"".join(image[env].tobytes() for image in images)) for env in range(envs.env_count)]
 
 
 def play_at_random(envs: Envs, steps: int, first: int = 0) -> list[Seen]:

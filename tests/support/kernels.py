@@ -8,6 +8,7 @@ import numpy.typing as npt
 from numba import njit
 
 from fastpong.arrays import F32, F64, I64, U8, Bool
+from fastpong.courts import courts_of
 from fastpong.kernels import conv
 from fastpong.kernels.patches import POSITIONS, list_patches
 from fastpong.kernels.preprocess import LastImages, Observation, as_words, record_strips
@@ -32,7 +33,7 @@ def observation(screens: U8, rewards: Sequence[int] | None = None, ended: Sequen
     """Screens (n, 210, 160) with the outcomes of the steps before them, by default none."""
     nothing = [0] * len(screens)
     outcomes = [np.array(nothing if given is None else given, np.int8) for given in (rewards, ended)]
-    return Observation(as_words(np.ascontiguousarray(screens)), outcomes[0], outcomes[1])
+    return Observation(as_words(np.ascontiguousarray(screens)), courts_of(screens), outcomes[0], outcomes[1])
 
 
 def court(screen: U8) -> Bool:

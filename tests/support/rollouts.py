@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from fastpong.arrays import I8, U8
-from fastpong.kernels.preprocess import Observation, as_words
 from fastpong.rollout.buffer import Rollout
+from tests.support.kernels import observation
 
 Course = tuple[I8, I8]
 """What each step of two envs brought: rewards and ends of games, int8 (steps, 2)."""
@@ -23,16 +23,16 @@ def course_of_points() -> Course:
 
 def fill(rollout: Rollout, screens: U8, course: Course) -> None:
     """Add a row for each step, after a reset; env 1 shows the screens backwards."""
-    words, last, (rewards, ended) = as_words(np.ascontiguousarray(screens)), len(screens) - 1, course
+    whole, last, (rewards, ended) = observation(screens), len(screens) - 1, course
     for t in range(len(rewards)):
         row = rollout.new_row()
         shown = {0: t, 1: last - t}  # row of the observation
         before = np.zeros((2, len(screens)), np.int8)
         for env, at in shown.items():
             before[:, at] = (rewards[t - 1, env], ended[t - 1, env]) if t else (0, 1)
-        observation = Observation(words, before[0], before[1])
+        seen = whole._replace(rewards=before[0], ended=before[1])
         for env in (1, 0):  # the order of groups is not the order of envs
-            rollout.record(row, observation, np.array([shown[env]]), np.array([env]))
+            rollout.record(row, seen, np.array([shown[env]]), np.array([env]))
         rollout.arrays.actions[row] = t % 2
     # The outcome of the last step, which the next one would have brought.
     rollout.arrays.rewards[row], rollout.arrays.ended[row] = rewards[-1], ended[-1]

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from fastpong.config import Config, make_config
+from fastpong.envs.base import images_of
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.limits import Limits
 from fastpong.runs.folder import RunFolder
@@ -40,7 +41,8 @@ def small(name: str, **changes: Any) -> Config:
 
 def trained(config: Config, workers: int, groups: int, steps: int) -> Trainer:
     """Return a trainer that has taken so many steps of each env, and learned from them."""
-    with VectorEnv(config.num_envs, workers, config.seed, num_actions=config.num_actions, groups=groups) as envs:
+    rules: dict[str, Any] = {"num_actions": config.num_actions, "groups": groups, "images": images_of(config)}
+    with VectorEnv(config.num_envs, workers, config.seed, **rules) as envs:
         trainer = Trainer(config, Actor(config, envs))
         trainer.start()
         for _ in range(steps):

@@ -11,7 +11,10 @@ KEPT_DAYS = 30
 """For how long folders of other versions of the kernels are kept after their last use."""
 
 
-SOURCES = {"kernels": ("kernels", "noise.py"), "console": ("console", "kernels/compile", "pong.py")}
+SOURCES = {
+    "kernels": ("kernels", "noise.py", "dense.py", "courts.py", "pong.py"),
+    "console": ("console", "kernels/compile", "courts.py", "pong.py"),
+}
 """The packages with compiled code, and the files and folders that are compiled into it."""
 
 

@@ -108,6 +108,17 @@ def vector_code(plain: F, returns: Any = types.void) -> Callable[[Callable[..., 
     return decorate
 
 
+def _plain_lowest_bit(bits: Any) -> int:
+    """Return the place of the lowest bit that is set."""
+    return (int(bits) & -int(bits)).bit_length() - 1
+
+
+@vector_code(_plain_lowest_bit, types.int64)
+def lowest_bit(builder: Any, bits: Any) -> Any:
+    """Count the zeros below it."""
+    return builder.cttz(bits, ir.IntType(1)(1))
+
+
 def load(builder: Any, place: Any, vectors: int) -> list[Any]:
     """Load some vectors, one after the other in memory."""
     places = [builder.gep(place, [INT64(i * LANES)]) for i in range(vectors)]
