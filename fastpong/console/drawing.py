@@ -42,6 +42,16 @@ def as_screens(screens: U8) -> Any:
 
 
 @once
+def is_drawn(
+    p: Any,  # PICTURE
+    first: int,
+    last: int,
+) -> bool:
+    """Return whether anything of the lines first … last is drawn in this frame."""
+    return bool(p.drawn == COLOURS or (p.drawn == BITS and first < _COURT_END and last >= COURT_TOP))
+
+
+@once
 def _layers(
     s: Any,  # STATE
     p: Any,  # PICTURE

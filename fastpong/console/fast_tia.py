@@ -12,7 +12,7 @@ from numpy import uint64
 
 from fastpong.arrays import I64
 from fastpong.console import registers as r
-from fastpong.console.drawing import blacken, draw
+from fastpong.console.drawing import blacken, draw, is_drawn
 from fastpong.console.masks import MASKS_STALE, OBJECTS, ROW_STALE, bits_below, may_overlap, refresh
 from fastpong.console.registers import BLANK_CLOCKS, CLOCKS, END, MOST_LINES, START, TOP, delay, store
 from fastpong.console.state import BALL, MISSILE_0, MISSILE_1, PLAYER_0, PLAYER_1, PLAYFIELD
@@ -100,16 +100,17 @@ def _region(
     """Go from (line first, x) up to (line last, end), lines of the screen, with the present registers."""
     if first == last and x >= end:
         return
+    drawn = is_drawn(p, first, last)
     if not s.VBLANK & 2:
         collides = may_overlap(s)
-        if not collides and not p.drawn:
+        if not collides and not drawn:
             return
         if p.stale & MASKS_STALE:
             refresh(s, p)
         if collides:
             lines = last - first
             _latch(s, p, _passed(x, lines, end, 0), _passed(x, lines, end, 1), _passed(x, lines, end, 2))
-    if p.drawn:
+    if drawn:
         draw(s, p, screen, first, x, last, end)
 
 

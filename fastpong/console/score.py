@@ -4,7 +4,7 @@ from typing import Any
 
 from fastpong.console import registers as r
 from fastpong.console.court import rom_byte
-from fastpong.console.drawing import LEFT, fill, make_row
+from fastpong.console.drawing import LEFT, fill, is_drawn, make_row
 from fastpong.console.fast_tia import STALE, catch_up, changes_nothing, write
 from fastpong.console.masks import refresh
 from fastpong.console.registers import CLOCKS, LINE_CYCLES, TOP, rest_of_line
@@ -54,8 +54,9 @@ def draw_score(
         left, right = _digits(s, 0, row), _digits(s, 1, row)
         s.ram[_DIGIT] = right & 0x0F
         right &= byte(s, _RIGHT_MASK)
-        if p.drawn:
-            _draw_digits(s, p, screen, top + _LINES * row, left << 4, right << 4)
+        y = top + _LINES * row
+        if is_drawn(p, y, y + _LINES - 1):
+            _draw_digits(s, p, screen, y, left << 4, right << 4)
     s.beam = begin + CLOCKS * _ROWS * _LINES
     s.PF = right << 4
     p.stale |= STALE[r.PF1]
