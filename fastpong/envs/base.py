@@ -47,7 +47,7 @@ class Envs(ABC):
     arrays : dict
         See `fastpong.envs.memory.fields`.
     rewards, ended
-        Of these twice int8 (envs,).
+        Of these int8 (envs,) each.
     losses : Losses
         Subprocesses that were lost.
     """
