@@ -23,7 +23,7 @@ from bench.research.plan import BEGINS, SCORE_ROWS, STEPS
 from bench.research.planning import Node
 from fastpong.arrays import F32
 from fastpong.kernels import epochs
-from fastpong.kernels.conv import add_side_inputs
+from fastpong.kernels.conv import add_side_inputs, side_rows
 from fastpong.kernels.patches import bucket_by_minibatch
 from fastpong.kernels.structs import Epoch, Loss, Network, Transitions
 from fastpong.learners.ppo import VALUE_COEF
@@ -163,7 +163,7 @@ def log_probabilities(epoch: Epoch, network: Network) -> F32:
             epochs.forward_half(half, b, work[half], epoch, network)
         part = epoch.samples[epoch.offsets[b] : epoch.offsets[b + 1]]
         hidden = epoch.hidden[0][: len(part)] + epoch.hidden[1][: len(part)]
-        add_side_inputs(epoch.inputs, part, network.w1, hidden)
+        add_side_inputs(*side_rows(epoch.inputs, part), network.w1, hidden)
         logits = hidden @ network.w2[:-1, :-1].T + network.w2[:-1, -1]
         rows.append(logits - np.logaddexp.reduce(logits, 1, keepdims=True))
     return np.concatenate(rows)

@@ -5,7 +5,7 @@ import numpy as np
 from fastpong.arrays import F32, I64, U8
 from fastpong.dense import CELL, GRID
 from fastpong.kernels.compile.jit import fused, kernel, new_matrix
-from fastpong.kernels.conv import add_side_inputs, conv_hidden_forward, prefix_sums
+from fastpong.kernels.conv import add_side_inputs, conv_hidden_forward, prefix_sums, side_rows
 from fastpong.kernels.gathers import LENGTH_BITS, add_strip
 from fastpong.kernels.losses import outputs
 from fastpong.kernels.patches import POSITIONS, cell_of, patch_strip
@@ -111,7 +111,8 @@ def act(
     # All patches are stamped: their channels are known.
     work = Workspace(np.ones(len(patches.patch_ids), np.int64), channels, channels, channels)
     conv_hidden_forward(patches, bucket, network, channels, work, stamp, hidden)
-    add_side_inputs(inputs, samples, network.w1, hidden)
+    rows, owners = side_rows(inputs, samples)
+    add_side_inputs(rows, owners, network.w1, hidden)
     probs, logs = np.empty(inputs.num_actions, np.float32), np.empty(inputs.num_actions, np.float32)
     for m in range(len(samples)):
         sample, before = samples[m], samples[m] - inputs.envs  # before the first row: not used

@@ -165,22 +165,31 @@ def conv_hidden_forward(
 
 
 @kernel
-def _side_row(
+def side_rows(
     inputs: Inputs,
-    sample: int,
-    lag: int,  # 0: the constant; else the action so many steps before
-) -> int:
-    """Return the row of `w1` that belongs to a side input of a sample."""
-    if lag == 0:
-        return SIDE
-    action = np.int64(inputs.arrays.actions[sample - lag * inputs.envs])
-    return SIDE + 1 + (lag - 1) * inputs.num_actions + int(action)
+    samples: I64,  # (m,)
+) -> tuple[I64, I64]:
+    """List the rows of `w1` that belong to the side inputs of some samples, and the index of each one's sample.
+
+    A sample has the row of the constant, then those of its actions before, the latest first.
+    """
+    arrays, count = inputs.arrays, 0
+    most = len(samples) * (inputs.action_history + 1)
+    rows, owners = np.empty(most, np.int64), np.empty(most, np.int64)
+    for m in range(len(samples)):
+        for lag in range(min(inputs.action_history, arrays.steps_since_reset[samples[m]]) + 1):
+            row = np.int64(SIDE)
+            if lag > 0:
+                row += 1 + (lag - 1) * inputs.num_actions + np.int64(arrays.actions[samples[m] - lag * inputs.envs])
+            rows[count], owners[count] = row, m
+            count += 1
+    return rows[:count], owners[:count]
 
 
 @kernel
 def add_side_inputs(
-    inputs: Inputs,
-    samples: I64,  # (m,)
+    rows: I64,  # as `side_rows` lists them
+    owners: I64,
     w1: F32,
     hidden: F32,  # (m, hidden) in: what the positions contribute; out: the hidden units
 ) -> None:
@@ -188,29 +197,24 @@ def add_side_inputs(
 
     Twin: naive.hidden_units.
     """
-    for m in range(len(samples)):
+    for j in range(0, hidden.shape[1], COLUMNS):
+        add_to_rows(hidden, owners, np.int64(0), np.int64(len(rows)), w1, rows, np.int64(0), j)
+    for m in range(len(hidden)):
         unit = hidden[m]
-        for lag in range(min(inputs.action_history, inputs.arrays.steps_since_reset[samples[m]]) + 1):
-            row = w1[_side_row(inputs, samples[m], lag)]
-            for j in range(len(unit)):
-                unit[j] += row[j]
         for j in range(len(unit)):
-            unit[j] = max(unit[j], np.float32(0.0))
+            unit[j] = unit[j] if unit[j] > 0.0 else np.float32(0.0)
 
 
 @kernel
 def side_gradient(
-    inputs: Inputs,
-    samples: I64,  # (m,)
+    rows: I64,  # as `side_rows` lists them
+    owners: I64,
     grad_hidden: F32,  # (m, hidden) gradient of the hidden units, 0 where the relu is off
     grad_w1: F32,  # (7072, hidden) in and out: the gradient is added
 ) -> None:
     """Carry the gradient of the hidden units of some samples back to the side inputs' rows."""
-    for m in range(len(samples)):
-        for lag in range(min(inputs.action_history, inputs.arrays.steps_since_reset[samples[m]]) + 1):
-            row = grad_w1[_side_row(inputs, samples[m], lag)]
-            for j in range(len(row)):
-                row[j] += grad_hidden[m, j]
+    for j in range(0, grad_hidden.shape[1], COLUMNS):
+        add_to_rows(grad_w1, rows, np.int64(0), np.int64(len(rows)), grad_hidden, owners, np.int64(0), j)
 
 
 @fused

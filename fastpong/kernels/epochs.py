@@ -21,6 +21,7 @@ from fastpong.kernels.conv import (
     prefix_gradient,
     prefix_sums,
     side_gradient,
+    side_rows,
 )
 from fastpong.kernels.losses import loss_gradient
 from fastpong.kernels.optimiser import adam, rates_of
@@ -75,13 +76,14 @@ def learn_outputs(half: int, b: int, epoch: Epoch, network: Network, gradient: N
         unit, other = hidden[m], others[m]
         for j in range(len(unit)):
             unit[j] += other[j]
-    add_side_inputs(epoch.inputs, samples, network.w1, hidden)
+    rows, owners = side_rows(epoch.inputs, samples)
+    add_side_inputs(rows, owners, network.w1, hidden)
     loss_gradient(
         hidden, epoch.sample_ids[begin:end][part], epoch.transitions, network.w2,
         Loss(loss.clip_low, loss.clip_high, loss.entropy_coef, loss.value_coef, epoch.scales[b]),
         gradient.w2, grad_hidden, epoch.statistics[half],
     )  # fmt: skip
-    side_gradient(epoch.inputs, samples, grad_hidden, gradient.w1)
+    side_gradient(rows, owners, grad_hidden, gradient.w1)
 
 
 @kernel

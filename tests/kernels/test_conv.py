@@ -71,7 +71,7 @@ def test_hidden_units(real_screens: npt.NDArray[np.uint8], actions: int) -> None
         work = Workspace(np.zeros(count, np.int64), channels, channels, sums)
         bucket = Bucket(half.offsets[:-1], half.offsets[1:], half.sample_ids, half.patch_ids)
         conv.conv_hidden_forward(half, bucket, network, sums, work, 1, hidden)
-    conv.add_side_inputs(rollout.inputs, samples, network.w1, hidden)
+    conv.add_side_inputs(*conv.side_rows(rollout.inputs, samples), network.w1, hidden)
     for m, sample in enumerate(samples.tolist()):
         ref = naive.hidden_units(rollout.sample(sample), actions, network.kernel, network.bias, network.w1)
         np.testing.assert_allclose(hidden[m], ref, rtol=1e-4, atol=1e-4)
