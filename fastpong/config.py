@@ -80,9 +80,13 @@ class Config:
     gamma: float = _setting("learner", 0.985, "discount factor per step, at first", 0.0, 1.0)
 
     gamma_end: float = _setting("ppo", 0.995, "discount factor when annealing has ended", 0.0, 1.0)
-    batch_size: int = _setting("ppo", 8192, "steps of all envs in a batch, 16 or more of each env", 1, 10**9)
+    batch_size: int = _setting(
+        "ppo", 8192, "steps of all envs in a batch, 16 or more of each env; in the late phase twice as many", 1, 10**9
+    )
     update_epochs: int = _setting("ppo", 5, "epochs over each batch", 1, 1000)
-    minibatch_size: int = _setting("ppo", 1024, "samples of a minibatch, over all ranks", 1, 10**7)
+    minibatch_size: int = _setting(
+        "ppo", 1024, "samples of a minibatch, over all ranks; in the late phase twice as many", 1, 10**7
+    )
     baseline: str = _setting(
         "ppo",
         "value",

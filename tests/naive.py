@@ -280,7 +280,7 @@ def outputs(hidden: F64, w2: Any) -> tuple[F64, F64, float]:
 def network_outputs(
     sample: Sample, num_actions: int, kernel: Any, bias: Any, w1: Any, w2: Any
 ) -> tuple[F64, F64, float]:
-    """`outputs` for a sample Twin of: acting.act."""
+    """`outputs` for a sample. Twin of: acting.act."""
     return outputs(hidden_units(sample, num_actions, kernel, bias, w1), w2)
 
 

@@ -64,7 +64,7 @@ class Envs(ABC):
 
     @property
     def screens(self) -> U8:
-        """Of the arrays, if they are wanted: palette indices, uint8 (envs, 210, 160)."""
+        """Palette indices, uint8 (envs, 210, 160). Raises `KeyError` if the envs were started without screens."""
         return self.arrays["screens"]
 
     def reset(self, *, seed: int | None = None) -> Any:

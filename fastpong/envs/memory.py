@@ -12,6 +12,7 @@ import numpy as np
 from fastpong.arrays import Arrays
 from fastpong.courts import WORDS
 from fastpong.envs.engine import SAVED_IMAGES, STATE_BYTES, check_engine
+from fastpong.errors import UsageError
 from fastpong.parallel.sharding import Field
 from fastpong.pong import COURT, SCREEN
 from fastpong.system import unnamed_file
@@ -27,7 +28,10 @@ def fields(engine: str, images: Sequence[str] = SCREENS) -> dict[str, Field]:
 
     ``rows`` are the states, ``screens`` palette indices, ``courts`` bits, ``rewards`` points won minus lost in the last
     step; ``ended`` is 1 where it ended a game, and the image is the first one of the next game, also after a reset.
+    Raises `UsageError` for images that no engine draws.
     """
+    if "screens" not in images and tuple(images) != ("courts",):
+        raise UsageError(f"screens or courts are drawn, and other images beside screens alone, not {', '.join(images)}")
     screens, courts = Field(np.uint8, ("envs", *SCREEN)), Field(np.uint64, ("envs", COURT[0], WORDS), 0, 2**64 - 1)
     return {
         "rows": Field(np.uint8, ("envs", STATE_BYTES[check_engine(engine)])),

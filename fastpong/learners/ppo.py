@@ -30,10 +30,10 @@ class _Batch(NamedTuple):
 
 
 class PPO:
-    """Runs several epochs of minibatches over every `batch_size` steps. See `fastpong.learners.base.Learner`.
+    """Runs several epochs of minibatches over every batch. See `fastpong.learners.base.Learner`.
 
     It takes the settings, the policy whose weights to change, who learns together, and the envs of this rank.
-    `schedule` sets learning rate, coefficients and phase.
+    `schedule` sets learning rate, coefficients, phase, and how large a batch is.
     """
 
     synchronise_every = 32

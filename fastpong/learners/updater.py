@@ -74,7 +74,7 @@ class Samples:
     """
 
     def __init__(self, inputs: Inputs, samples: I64, threads: TwoThreads):
-        self.inputs, self.samples, self._threads = inputs, samples, threads
+        self.inputs, self.samples = inputs, samples
         middle, found = int(middle_position(inputs, samples)), dict[int, Patches]()
 
         def work(half: int, first: int, last: int) -> None:

@@ -83,7 +83,7 @@ def held(rng: np.random.Generator, count: int) -> Any:
 def test_both_cores_play_the_same_games(frame_skip: int, extras: bool, screens: bool, courts: bool) -> None:
     """With both paddles, into the next game; games are cut short, in the middle of a step as well.
 
-    Whatever images are wanted, they are the same: courts are what `draw_bits` makes of screens.
+    Whatever images are wanted, they are the same: courts are what `draw_court` makes of screens.
     """
     count, rng = 3, np.random.default_rng(frame_skip)
     fast, plain = (Arrays(count, frame_skip, extras, 301, screens, courts) for _ in range(2))

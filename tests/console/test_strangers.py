@@ -20,10 +20,11 @@ STRANGERS = int(os.environ.get("STRANGERS", 100_000))
 def on_the_fast_core() -> int:
     """Step rows of any bytes; a third are rows of a game in which some bytes were changed. Return how many it took."""
     rng, count = np.random.default_rng(2), 1000
-    arrays = Arrays(count)
-    game = arrays.rows[0].copy()
+    both = Arrays(count), Arrays(count, screens=False, courts=True)
+    game = both[0].rows[0].copy()
     others, repeats, taken = np.full(count, NOOP, np.uint8), np.zeros(count, np.uint8), 0
-    for _ in range(STRANGERS // count):
+    for number in range(STRANGERS // count):
+        arrays = both[number % 2]
         arrays.rows[:] = rng.integers(0, 256, arrays.rows.shape, np.uint8)
         third = count // 3
         kept = rng.random((third, STATE_BYTES)) > rng.choice([0.005, 0.02, 0.2], (third, 1))

@@ -35,12 +35,11 @@ def test_outputs(actions: int, scale: float) -> None:
         double = w2.astype(float)
         results = double[:, :-1] @ unit.astype(float) + double[:, -1]
         assert value == pytest.approx(results[-1], rel=1e-4, abs=1e-4)
-        if actions:
-            top = results[:-1].max()
-            wanted = results[:-1] - top - np.log(np.exp(results[:-1] - top).sum())
-            np.testing.assert_allclose(logs, wanted, rtol=1e-4, atol=1e-4)
-            np.testing.assert_allclose(probs, np.exp(wanted), rtol=2e-3, atol=1e-6)
-        if actions and scale == 1.0:
+        top = results[:-1].max()
+        wanted = results[:-1] - top - np.log(np.exp(results[:-1] - top).sum())
+        np.testing.assert_allclose(logs, wanted, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(probs, np.exp(wanted), rtol=2e-3, atol=1e-6)
+        if scale == 1.0:
             ref_probs, ref_logs, ref_value = naive.outputs(unit.astype(float), double)
             assert ref_value == pytest.approx(results[-1])
             np.testing.assert_allclose(probs, ref_probs, rtol=1e-4)
@@ -55,7 +54,7 @@ def test_gradient_of_the_loss(actions: int) -> None:
     advantages, targets = np.zeros(size, np.float32), rng.standard_normal(size).astype(np.float32)
     results = [naive.outputs(unit.astype(float), w2.astype(float)) for unit in hidden]
     for sample, shift, advantage, (_, logs, _) in zip(sample_ids, SHIFTS, ADVANTAGES, results, strict=True):
-        log_probs[sample] = logs[taken[sample]] + shift if actions else 0.0
+        log_probs[sample] = logs[taken[sample]] + shift
         advantages[sample] = advantage
     grad_w2, grad_hidden = np.full(w2.shape, 2.0, np.float32), np.full(hidden.shape, 9.0, np.float32)
     statistics = np.full(4, 100.0)
@@ -74,7 +73,7 @@ def test_gradient_of_the_loss(actions: int) -> None:
     errors = [float(targets[s]) - value for s, (_, _, value) in zip(sample_ids, results, strict=True)]
     ratios = np.exp(-np.array(SHIFTS))
     wanted = [
-        sum(naive.entropy(probs) for probs, _, _ in results), float((ratios - 1 - np.log(ratios)).sum()), CLIPPED, 0.0,
-    ] if actions else [0.0] * 4  # fmt: skip
-    wanted[3] = sum(error * error for error in errors)
+        sum(naive.entropy(probs) for probs, _, _ in results), float((ratios - 1 - np.log(ratios)).sum()), CLIPPED,
+        sum(error * error for error in errors),
+    ]  # fmt: skip
     np.testing.assert_allclose(statistics - 100.0, wanted, rtol=1e-4, atol=1e-6)
