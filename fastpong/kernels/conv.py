@@ -188,8 +188,8 @@ def side_rows(
 
 @kernel
 def add_side_inputs(
-    rows: I64,  # as `side_rows` lists them
-    owners: I64,
+    rows: I64,  # (n,) as `side_rows` lists them
+    owners: I64,  # (n,)
     w1: F32,
     hidden: F32,  # (m, hidden) in: what the positions contribute; out: the hidden units
 ) -> None:
@@ -207,8 +207,8 @@ def add_side_inputs(
 
 @kernel
 def side_gradient(
-    rows: I64,  # as `side_rows` lists them
-    owners: I64,
+    rows: I64,  # (n,) as `side_rows` lists them
+    owners: I64,  # (n,)
     grad_hidden: F32,  # (m, hidden) gradient of the hidden units, 0 where the relu is off
     grad_w1: F32,  # (7072, hidden) in and out: the gradient is added
 ) -> None:

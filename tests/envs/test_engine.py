@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pytest
 from ale_py import Action
 
+from fastpong.config import make_config
 from fastpong.envs.ale import ACTIONS
 from fastpong.envs.base import LocalEnvs
 from fastpong.envs.emulators import make_engine
@@ -17,6 +18,7 @@ from fastpong.envs.sticky import sticky_repeats
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.errors import UsageError
 from fastpong.pong import STAY
+from fastpong.training.actor import Actor
 from tests.support.envs import Seen, play, step
 
 
@@ -171,3 +173,15 @@ def test_names_sizes_and_an_unknown_one(engine: str) -> None:
     for wrong in (lambda: VectorEnv(1, 1, engine="stella"), lambda: LocalEnvs(engine="stella")):
         with pytest.raises(UsageError, match="the engine is one of .*, not 'stella'"):
             wrong()
+
+
+@pytest.mark.parametrize("images", [(), ("final_screens",), ("courts", "final_screens")])
+def test_images_that_no_engine_draws_are_refused(images: tuple[str, ...], engine: str) -> None:
+    """Extra screens are drawn beside screens: without these the fast core would read beyond its arrays."""
+    with pytest.raises(UsageError, match="screens or courts are drawn"):
+        LocalEnvs(images=images, engine=engine)
+
+
+def test_an_actor_refuses_envs_without_the_image_that_its_policy_sees() -> None:
+    with pytest.raises(ValueError, match="sees courts, and these envs have none"):
+        Actor(make_config("fast", {"num_envs": 1}), LocalEnvs())
