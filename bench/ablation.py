@@ -126,7 +126,7 @@ class Experiment:
                     if seconds not in taken and time.perf_counter() - began + before >= seconds:
                         taken[seconds] = self._keep(newest[0], f"{arm.name}-{seed}-{seconds}.npz")
                 if newest and arm.name == "control" and any(other.late for other in self.arms):
-                    if not load(newest[0])[0]["learner.schedule_late"]:  # late arms begin at the last such one
+                    if load(newest[0])[0]["learner.schedule_late_since"] < 0:  # late arms begin at the last such one
                         self._keep(newest[0], f"before-late-{seed}.npz")
         if process.returncode:
             sys.exit(f"{shlex.join(command)} has failed: see {log}")

@@ -77,14 +77,15 @@ class Config:
 
     algorithm: str = _setting("learner", "ppo", "how the weights are learned", choices=("ppo", "reinforce"))
     learning_rate: float = _setting("learner", 1e-3, "step size of Adam or RMSProp, in weight units", 0.0, 10.0)
-    gamma: float = _setting("learner", 0.992, "discount factor per step", 0.0, 1.0)
+    gamma: float = _setting("learner", 0.985, "discount factor per step, at first", 0.0, 1.0)
 
+    gamma_end: float = _setting("ppo", 0.995, "discount factor when annealing has ended", 0.0, 1.0)
     batch_size: int = _setting(
-        "ppo", 16384, "steps of all envs in a batch, 16 or more of each env; in the late phase twice as many", 1, 10**9
+        "ppo", 8192, "steps of all envs in a batch, 16 or more of each env; in the late phase twice as many", 1, 10**9
     )
     update_epochs: int = _setting("ppo", 5, "epochs over each batch", 1, 1000)
     minibatch_size: int = _setting(
-        "ppo", 2048, "samples of a minibatch, over all ranks; in the late phase twice as many", 1, 10**7
+        "ppo", 1024, "samples of a minibatch, over all ranks; in the late phase twice as many", 1, 10**7
     )
     baseline: str = _setting(
         "ppo",
@@ -100,17 +101,22 @@ class Config:
     target_kl: float = _setting(
         "ppo", 0.045, "KL divergence of a batch, in nats, beyond which the learning rate falls; 0: off", 0.0, 10.0
     )
+    anneal_steps: int = _setting(
+        "ppo", 4_000_000, "learning rate and entropy coefficient fall in a line to 0 at this step", 1
+    )
+    anneal_floor: float = _setting("ppo", 0.05, "share of its first value at which each stops falling", 0.0, 1.0)
 
-    late_win_rate: float = _setting(
-        "late", 0.65, "share of 1000 points won at which the late phase and annealing begin", 0.0, 1.0
-    )
+    late_win_rate: float = _setting("late", 0.65, "share of 1000 points won at which the late phase begins", 0.0, 1.0)
     late_by_step: int = _setting("late", 1_200_000, "step at which the late phase begins at the latest", 0)
-    target_kl_late: float = _setting(
-        "late", 0.02, "target_kl of the late phase, in nats; 0: target_kl is kept", 0.0, 10.0
+    late_anneal_steps: int = _setting(
+        "late", 3_800_000, "annealing ends so many steps after the late phase began, or later", 0
     )
-    logit_growth: float = _setting("late", 0.04, "share by which the logits grow with each batch; 0: off", 0.0, 1.0)
+    target_kl_late: float = _setting(
+        "late", 0.03, "target_kl of the late phase, in nats; 0: target_kl is kept", 0.0, 10.0
+    )
+    logit_growth: float = _setting("late", 0.02, "share by which the logits grow with each batch; 0: off", 0.0, 1.0)
     logit_growth_entropy: float = _setting(
-        "late", 0.4, "entropy, in nats, down to which they grow; it is annealed like the learning rate", 0.0, 10.0
+        "late", 0.2, "entropy, in nats, down to which they grow; it is annealed like the learning rate", 0.0, 10.0
     )
 
     exploring_start_steps: int = _setting(

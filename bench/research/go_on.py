@@ -40,7 +40,7 @@ def begun(config: Config, weights: Arrays, scale: float) -> Arrays:
     with VectorEnv.of(config, 1) as envs:
         trainer = Trainer(config, Actor(config, envs))
         trainer.start()
-        trainer.learner.begin_late_phase()
+        trainer.learner.begin_late_phase(0)
         state = trainer.state()
         trainer.close()
     state |= {f"policy.{name}": np.asarray(array, np.float32) for name, array in weights.items()}

@@ -166,7 +166,7 @@ def training(
     envs = stack.enter_context(VectorEnv.of(config, workers, engine=engine))
     trainer = Trainer(config, Actor(config, envs))
     if late:
-        trainer.learner.begin_late_phase()
+        trainer.learner.begin_late_phase(0)
     trainer.start()
     load_acting(config)
     load_learning(config)

@@ -35,8 +35,8 @@ class Learner(Protocol):
     def reached(self, target: float, stats: EpisodeStats) -> bool:
         """Whether the agent is as good as the target score asks for; the same on all ranks."""
 
-    def begin_late_phase(self) -> None:
-        """Begin the late phase, if there is one, whatever the agent wins."""
+    def begin_late_phase(self, steps: int) -> None:
+        """Begin the late phase, if there is one, as if the agent had come to win most points after so many steps."""
 
     def close(self) -> None:
         """Stop the threads."""

@@ -139,7 +139,7 @@ class Reinforce:
             return self.windows.reached(target)
         return stats.reached(target)
 
-    def begin_late_phase(self) -> None:
+    def begin_late_phase(self, steps: int) -> None:
         """No-op: there is none."""
 
     def close(self) -> None:

@@ -14,62 +14,68 @@ LATE_BATCH = 2
 """By how much batches and minibatches are larger in the late phase: what is left to learn is small beside the noise."""
 
 _KL_EXPONENT, _MAX_CHANGE = 0.3, 1.1  # of the controller, and the largest factor by which a batch changes the rate
-_LEAST = 0.05  # of the annealing factor: an agent that wins every point has no rate to learn with, and endless logits
 
 
 class Schedule:
     """Sets the learning rate, the coefficients and the phase of a run, batch by batch.
 
-    What is annealed follows the points that are still lost, and not the steps: an agent that takes long to find out how
-    to attack has as much rate and noise for it as one that finds out soon. The late phase begins once the agent wins
-    most points: then the logits grow with every batch until the policy's entropy is at a level that is annealed as
-    well. Growing before that keeps a run from finding out how to attack, and an entropy near 0 from getting any better.
-    The larger the logits, the further a step of the optimiser moves the policy: the learning rate is reduced, as long
-    as it has to be, so that a batch changes the policy by no more than `target_kl` (as TorchRL's KL-adaptive rate);
-    `rate` is what the divergence allows at present.
+    Learning rate and entropy coefficient are annealed in a line over `anneal_steps`, or longer if the late phase begins
+    late. It begins once the agent wins most points: then the logits grow with every batch until the policy's entropy is
+    at a level that is annealed as well. Growing before that keeps a run from finding out how to attack, and an entropy
+    near 0 from getting any better. The larger the logits, the further a step of the optimiser moves the policy: the
+    learning rate is reduced, as long as it has to be, so that a batch changes the policy by no more than `target_kl`
+    (as TorchRL's KL-adaptive rate); `rate` is what the divergence allows at present.
     """
 
     def __init__(self, config: Config):
         self._config = config
         self._outcomes: deque[tuple[int, int]] = deque()  # points won and lost in each of the latest batches
         self.rate = config.learning_rate
-        self.late = False
+        self.late_since: int | None = None
 
     @property
     def phase(self) -> str:
         """``early`` or ``late``."""
-        return "late" if self.late else "early"
+        return "early" if self.late_since is None else "late"
 
     @property
     def batch_factor(self) -> int:
         """By how much the batch that is played now, and its minibatches, are larger than the settings say."""
-        return LATE_BATCH if self.late else 1
+        return 1 if self.late_since is None else LATE_BATCH
 
-    @property
-    def anneal_factor(self) -> float:
-        """1 until `late_win_rate` of the points are won, then in proportion to the share that is lost."""
-        return min(1.0, max(_LEAST, self._lost / max(_LEAST, 1.0 - self._config.late_win_rate)))
+    def anneal_factor(self, steps: int) -> float:
+        """Return the linear decay factor after so many steps, from 1 to `anneal_floor`."""
+        c = self._config
+        # A run whose late phase begins late needs some time after that as well.
+        end = max(c.anneal_steps, (self.late_since or 0) + c.late_anneal_steps)
+        return max(c.anneal_floor, 1.0 - steps / end)
 
-    @property
-    def learning_rate(self) -> float:
-        """Adam's step size for a batch."""
-        return min(self.rate, self._config.learning_rate * self.anneal_factor)
+    def learning_rate(self, steps: int) -> float:
+        """Return Adam's step size for the batch that ends after `steps` steps."""
+        return min(self.rate, self._config.learning_rate * self.anneal_factor(steps))
 
-    @property
-    def entropy_coef(self) -> float:
-        """The coefficient of the entropy bonus."""
-        return self._config.entropy_coef * self.anneal_factor
+    def gamma(self, steps: int) -> float:
+        """Return the discount factor: a new agent learns from what comes soon, a good one has to look further.
+
+        As in François-Lavet et al., "How to discount deep reinforcement learning", 2015.
+        """
+        c = self._config
+        return c.gamma_end + (c.gamma - c.gamma_end) * self.anneal_factor(steps)
+
+    def entropy_coef(self, steps: int) -> float:
+        """Return the coefficient of the entropy bonus."""
+        return self._config.entropy_coef * self.anneal_factor(steps)
 
     @property
     def target_kl(self) -> float:
         """The KL divergence that a batch may cause, in nats; 0: any."""
         c = self._config
-        return c.target_kl_late if c.target_kl_late and self.late else c.target_kl
+        return c.target_kl_late if c.target_kl_late and self.late_since is not None else c.target_kl
 
-    def logit_factor(self, entropy: float) -> float:
+    def logit_factor(self, steps: int, entropy: float) -> float:
         """Return the factor by which the logits grow after a batch in which the policy had this entropy, in nats."""
         c = self._config
-        grows = self.late and entropy > c.logit_growth_entropy * self.anneal_factor
+        grows = self.late_since is not None and entropy > c.logit_growth_entropy * self.anneal_factor(steps)
         return 1.0 + c.logit_growth if grows else 1.0
 
     def adapt(self, steps: int, won: int, lost: int, kl: float) -> None:
@@ -78,27 +84,32 @@ class Schedule:
         self._outcomes.append((won, lost))
         while sum(map(sum, self._outcomes)) - sum(self._outcomes[0]) >= POINTS:
             self._outcomes.popleft()
-        self.late = self.late or self._lost <= 1.0 - c.late_win_rate or steps >= c.late_by_step
+        if self.late_since is None and (self._win_rate() >= c.late_win_rate or steps >= c.late_by_step):
+            self.late_since = steps
         if self.target_kl and kl > 0.0:
             factor = min(_MAX_CHANGE, max(1.0 / _MAX_CHANGE, (self.target_kl / kl) ** _KL_EXPONENT))
-            self.rate = min(c.learning_rate, self.learning_rate * factor)
+            self.rate = min(c.learning_rate, self.learning_rate(steps) * factor)
 
-    @property
-    def _lost(self) -> float:
-        """The share of the latest points that were lost, 1 while there are too few."""
+    def begin_late_phase(self, steps: int) -> None:
+        """Begin the late phase whatever the agent wins."""
+        self.late_since = steps
+
+    def _win_rate(self) -> float:
+        """Return the share of the latest points that were won, 0 while there are too few."""
         points = sum(map(sum, self._outcomes))
-        return sum(lost for _, lost in self._outcomes) / points if points >= POINTS else 1.0
+        return sum(won for won, _ in self._outcomes) / points if points >= POINTS else 0.0
 
     def state(self) -> Arrays:
         """Everything, as arrays by name."""
         return {
             "schedule_outcomes": np.array(self._outcomes, np.int64).reshape(-1, 2),
-            "schedule_late": np.array(self.late),
+            "schedule_late_since": np.array(-1 if self.late_since is None else self.late_since),
             "schedule_rate": np.array(self.rate),
         }
 
     def load_state(self, arrays: Arrays) -> None:
         """Continue from a `state`."""
         self._outcomes = deque((int(won), int(lost)) for won, lost in arrays["schedule_outcomes"])
-        self.late = bool(arrays["schedule_late"])
+        late_since = int(arrays["schedule_late_since"])
+        self.late_since = None if late_since < 0 else late_since
         self.rate = float(arrays["schedule_rate"])

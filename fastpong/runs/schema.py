@@ -36,7 +36,8 @@ def check_state(
     known = _fields(config, engine, encoding)
     for name, array in fresh.items():
         shape = (name, *array.shape[1:]) if name in _GROWING else array.shape
-        known[name] = Field(array.dtype, shape, 0 if array.dtype.kind == "i" else -ANY, maybe_nan=name in _MAYBE_NAN)
+        counts = array.dtype.kind == "i" and name != "learner.schedule_late_since"  # −1 before the late phase
+        known[name] = Field(array.dtype, shape, 0 if counts else -ANY, maybe_nan=name in _MAYBE_NAN)
     if unknown := sorted({*arrays} ^ {*known}):
         raise ValueError(f"{unknown[0]} is missing, or unknown")
     sizes = {"envs": config.num_envs}

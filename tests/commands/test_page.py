@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
         run.history.add(weights, Facts(CONFIG, steps))
     run.save_best({f"policy.{name}": array for name, array in weights.items()}, Facts(CONFIG, 40_000))
     for steps in (10_000, 20_000):
-        run.log(line(steps))
+        run.log(line(steps, gamma=0.98))
     return run.path
 
 
@@ -71,7 +71,7 @@ def test_a_page_holds_a_whole_game_and_nothing_of_this_machine(
     assert max(sum(reward == sign for _, reward in facts["points"]) for sign in (1, -1)) == 21
     assert len(data["actions"]) == len(data["values"]) // 4 == facts["points"][-1][0] + 1
     assert facts["curve"] == [[10_000, 0.1], [20_000, 0.1]] and "over 20 k steps in 0.3 minutes" in text
-    assert facts["seconds"] == pytest.approx(4 / 60) and "γ = 0.992" in text
+    assert facts["seconds"] == pytest.approx(4 / 60) and "γ = 0.98" in text
     assert [name for name, _ in facts["carpet"]["rows"]] == ["0", "25 k", "40 k"]
     begin, end = facts["carpet"]["from"], facts["carpet"]["to"]
     assert facts["rally"][0] <= begin < end == facts["rally"][1]
@@ -92,7 +92,7 @@ def test_what_is_drawn_is_what_was_played() -> None:
     expected, _ = naive.advantages_of(
         rewards, np.zeros_like(rewards), np.append(values, values[-1])[:, None], 0.99, agent.config.gae_lambda
     )
-    found = _advantages(agent.config, game, values)
+    found = _advantages(agent.config, game, values, 0.99)
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 

@@ -8,96 +8,97 @@ from fastpong.learners.schedule import Schedule
 
 def schedule(**changes: Any) -> Schedule:
     settings = {
-        "late_win_rate": 0.75, "late_by_step": 9000, "target_kl": 0.02, "target_kl_late": 0.0, "learning_rate": 1e-3,
-        "entropy_coef": 0.01, "logit_growth": 0.5,
+        "late_win_rate": 0.75, "late_by_step": 9000, "late_anneal_steps": 2000,
+        "target_kl": 0.02, "target_kl_late": 0.0, "learning_rate": 1e-3, "anneal_steps": 10_000,
+        "anneal_floor": 0.1, "entropy_coef": 0.01, "logit_growth": 0.5,
     }  # fmt: skip
     return Schedule(make_config("fast", {**settings, **changes}))
 
 
 def test_the_late_phase_begins_when_enough_of_the_latest_1000_points_are_won() -> None:
     one = schedule()
-    for _ in range(9):
-        one.adapt(1, 100, 0, 0.02)  # all won, but fewer than 1000 points
-    one.adapt(1, 0, 400, 0.02)  # 1300 points, of which the first 300 no longer count: 600 of 1000
-    assert one.phase == "early" and one.logit_factor(9.0) == 1.0
-    for _ in range(9):
-        one.adapt(1, 80, 20, 0.02)
-        assert one.phase == "early"
+    for batch in range(1, 10):
+        one.adapt(batch, 100, 0, 0.02)  # all won, but fewer than 1000 points
+    one.adapt(10, 0, 400, 0.02)  # 1300 points, of which the first 300 no longer count: 600 of 1000
+    assert one.late_since is None and one.logit_factor(10, 9.0) == 1.0
+    for batch in range(11, 30):
+        one.adapt(batch, 80, 20, 0.02)
+        if one.late_since is not None:
+            break
     # The 400 lost ones stay among the latest 1000 until 10 later batches make 1000 by themselves.
-    one.adapt(1, 80, 20, 0.02)
-    assert one.phase == "late" and one.logit_factor(0.9) == 1.5
-    one.adapt(1, 0, 2000, 0.02)
-    assert one.phase == "late"  # and it stays, whatever is won
+    assert one.late_since == 20
+    assert one.logit_factor(21, 0.3) == 1.5
+
+
+def test_the_logits_grow_as_long_as_the_entropy_is_too_high() -> None:
+    one = schedule(logit_growth_entropy=0.2)
+    one.adapt(1, 2000, 0, 0.02)
+    for steps, level in ((0, 0.2), (5000, 0.1), (10**6, 0.02)):
+        assert one.logit_factor(steps, level * 1.01) == 1.5 and one.logit_factor(steps, level * 0.99) == 1.0
 
 
 def test_the_late_phase_begins_at_the_latest() -> None:
     one = schedule()
     one.adapt(8999, 0, 2000, 0.02)
-    assert one.phase == "early"
+    assert one.logit_factor(8999, 9.0) == 1.0
     one.adapt(9000, 0, 2000, 0.02)
-    assert one.phase == "late" and one.learning_rate == 1e-3  # but nothing is annealed
+    assert one.logit_factor(9000, 9.0) == 1.5
+    assert one.anneal_factor(9000) == pytest.approx(2 / 11)  # the fall ends later than planned
 
 
-def test_the_logits_grow_as_long_as_the_entropy_is_too_high() -> None:
-    one = schedule(logit_growth_entropy=0.2)
-    one.late = True
-    for lost, level in ((2000, 0.2), (250, 0.2), (125, 0.1), (0, 0.01)):
-        one.adapt(1, 1000 - lost if lost < 1000 else 0, lost, 0.02)
-        one.adapt(1, 1000 - lost if lost < 1000 else 0, lost, 0.02)
-        assert one.logit_factor(level * 1.01) == 1.5 and one.logit_factor(level * 0.99) == 1.0
-
-
-def test_what_is_annealed_follows_the_points_that_are_lost() -> None:
+def test_the_late_phase_begins_on_demand() -> None:
     one = schedule()
-    found = []
-    for won in (0, 400, 750, 875, 1000):
-        one.adapt(1, won, 1000 - won, 0.02)
-        found.append((one.learning_rate, one.entropy_coef))
-    assert found == [pytest.approx((1e-3 * f, 0.01 * f)) for f in (1.0, 1.0, 1.0, 0.5, 0.05)]
-    one.adapt(1, 600, 400, 0.02)
-    assert one.entropy_coef == pytest.approx(0.01)  # and back, if it loses again
+    assert one.phase == "early"
+    one.begin_late_phase(500)
+    assert (one.phase, one.late_since) == ("late", 500)
+    one.adapt(600, 0, 2000, 0.02)
+    assert (one.phase, one.late_since) == ("late", 500)  # and it stays, whatever is won
+
+
+def test_the_discount_rises_as_the_rate_falls() -> None:
+    one = schedule(gamma=0.9, gamma_end=1.0)
+    assert [one.gamma(steps) for steps in (0, 5000, 10**6)] == pytest.approx([0.9, 0.95, 0.99])
 
 
 def test_the_divergence_limits_the_rate() -> None:
     """A policy that moves in proportion to the rate: too far at first, and later less and less."""
-    one = schedule()
-    one.adapt(1, 0, 0, 0.001)
-    assert one.learning_rate == 1e-3  # never more than at the start
+    one = schedule(anneal_steps=10**9)
+    one.adapt(0, 0, 0, 0.001)
+    assert one.learning_rate(0) == 1e-3  # never more than at the start
     for _ in range(60):
-        one.adapt(1, 0, 0, 60.0 * one.learning_rate)
-    assert 60.0 * one.learning_rate == pytest.approx(0.02, rel=0.01)
+        one.adapt(0, 0, 0, 60.0 * one.learning_rate(0))
+    assert 60.0 * one.learning_rate(0) == pytest.approx(0.02, rel=0.01)
     for _ in range(60):
-        one.adapt(1, 0, 0, 5.0 * one.learning_rate)
-    assert one.learning_rate == 1e-3
+        one.adapt(0, 0, 0, 5.0 * one.learning_rate(0))
+    assert one.learning_rate(0) == 1e-3
 
 
 def test_the_late_phase_has_a_divergence_of_its_own() -> None:
     one, same = schedule(target_kl_late=0.005), schedule()
     assert one.target_kl == same.target_kl == 0.02
     for either in (one, same):
-        either.adapt(1, 1500, 500, 0.02)
+        either.adapt(1, 2000, 0, 0.02)
     assert (one.target_kl, same.target_kl) == (0.005, 0.02)
     for either in (one, same):
-        either.adapt(1, 0, 0, 0.02)
-    assert one.learning_rate < same.learning_rate == pytest.approx(1e-3, rel=1e-3)
+        either.adapt(2, 0, 0, 0.02)
+    assert one.learning_rate(2) < same.learning_rate(2) == pytest.approx(1e-3, rel=1e-3)
 
 
-def test_without_a_divergence_the_rate_follows_the_points_alone() -> None:
+def test_without_a_divergence_the_rate_falls_in_a_line() -> None:
     one = schedule(target_kl=0)
-    one.adapt(1, 0, 2000, 99.0)
-    assert one.learning_rate == 1e-3
-    one.adapt(1, 875, 125, 99.0)
-    assert one.learning_rate == pytest.approx(5e-4)
+    one.adapt(0, 1, 1, 99.0)
+    assert [one.learning_rate(steps) for steps in (0, 2500, 9500, 10**6)] == pytest.approx([1e-3, 7.5e-4, 1e-4, 1e-4])
+    assert one.entropy_coef(5000) == pytest.approx(0.005)
 
 
 def test_state() -> None:
     one, two = schedule(), schedule()
-    for _ in range(12):
-        one.adapt(1, 70, 30, 0.05)
+    for batch in range(12):
+        one.adapt(batch, 70, 30, 0.05)
     two.load_state(one.state())
     for other in (one, two):
-        for _ in range(13):
-            other.adapt(1, 95, 5, 0.01)
+        for batch in range(12, 25):
+            other.adapt(batch, 95, 5, 0.01)
+    assert one.late_since == two.late_since is not None
     assert one.rate == two.rate
-    assert one.entropy_coef == two.entropy_coef < 0.01
     assert one.phase == two.phase == "late"

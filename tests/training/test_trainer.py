@@ -93,7 +93,7 @@ if __name__ == "__main__":
         assert signatures() == before, (before, signatures())
         if config.algorithm == "ppo":
             assert trainer.learner.statistics["phase"] == "early"
-            trainer.learner.begin_late_phase()
+            trainer.learner.begin_late_phase(0)
             learn(trainer, 60)
             assert trainer.learner.statistics["phase"] == "late"
         assert signatures() == before, (before, signatures())
