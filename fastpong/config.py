@@ -62,7 +62,7 @@ class Config:
         "run", 32, "games that each candidate for best.npz plays at the end; 0: the training score decides", 0
     )
 
-    num_envs: int = _setting("env", 64, "emulators that are stepped side by side", 1, 65536)
+    num_envs: int = _setting("env", 128, "emulators that are stepped side by side", 1, 65536)
     frame_skip: int = _setting("env", 4, "frames of one step", 1, 60)
     repeat_action_probability: float = _setting(
         "env", 0.25, "probability at each frame that the previous action is repeated (sticky actions)", 0.0, 0.99
@@ -77,15 +77,14 @@ class Config:
 
     algorithm: str = _setting("learner", "ppo", "how the weights are learned", choices=("ppo", "reinforce"))
     learning_rate: float = _setting("learner", 1e-3, "step size of Adam or RMSProp, in weight units", 0.0, 10.0)
-    gamma: float = _setting("learner", 0.985, "discount factor per step, at first", 0.0, 1.0)
+    gamma: float = _setting("learner", 0.995, "discount factor per step", 0.0, 1.0)
 
-    gamma_end: float = _setting("ppo", 0.995, "discount factor when annealing has ended", 0.0, 1.0)
     batch_size: int = _setting(
-        "ppo", 8192, "steps of all envs in a batch, 16 or more of each env; in the late phase twice as many", 1, 10**9
+        "ppo", 32_768, "steps of all envs in a batch, 16 or more of each env; in the late phase twice as many", 1, 10**9
     )
     update_epochs: int = _setting("ppo", 5, "epochs over each batch", 1, 1000)
     minibatch_size: int = _setting(
-        "ppo", 1024, "samples of a minibatch, over all ranks; in the late phase twice as many", 1, 10**7
+        "ppo", 4096, "samples of a minibatch, over all ranks; in the late phase twice as many", 1, 10**7
     )
     baseline: str = _setting(
         "ppo",
@@ -93,31 +92,22 @@ class Config:
         "what PPO subtracts from the returns: the value that it learns (with λ), their mean, or nothing",
         choices=("value", "mean", "none"),
     )
-    gae_lambda: float = _setting("ppo", 0.95, "λ of the advantages (GAE)", 0.0, 1.0)
+    gae_lambda: float = _setting("ppo", 0.97, "λ of the advantages (GAE)", 0.0, 1.0)
     return_lambda: float = _setting("ppo", 1.0, "λ of the returns that the value learns", 0.0, 1.0)
     clip_low: float = _setting("ppo", 0.2, "the ratio of probabilities is clipped below 1 − this", 0.0, 1.0)
     clip_high: float = _setting("ppo", 0.8, "the ratio of probabilities is clipped above 1 + this", 0.0, 100.0)
-    entropy_coef: float = _setting("ppo", 0.005, "coefficient of the entropy bonus, at first", 0.0, 1.0)
+    entropy_coef: float = _setting("ppo", 0.005, "coefficient of the entropy bonus", 0.0, 1.0)
     target_kl: float = _setting(
         "ppo", 0.045, "KL divergence of a batch, in nats, beyond which the learning rate falls; 0: off", 0.0, 10.0
     )
-    anneal_steps: int = _setting(
-        "ppo", 4_000_000, "learning rate and entropy coefficient fall in a line to 0 at this step", 1
-    )
-    anneal_floor: float = _setting("ppo", 0.05, "share of its first value at which each stops falling", 0.0, 1.0)
 
     late_win_rate: float = _setting("late", 0.65, "share of 1000 points won at which the late phase begins", 0.0, 1.0)
     late_by_step: int = _setting("late", 1_200_000, "step at which the late phase begins at the latest", 0)
-    late_anneal_steps: int = _setting(
-        "late", 3_800_000, "annealing ends so many steps after the late phase began, or later", 0
-    )
     target_kl_late: float = _setting(
-        "late", 0.03, "target_kl of the late phase, in nats; 0: target_kl is kept", 0.0, 10.0
+        "late", 0.015, "target_kl of the late phase, in nats; 0: target_kl is kept", 0.0, 10.0
     )
-    logit_growth: float = _setting("late", 0.02, "share by which the logits grow with each batch; 0: off", 0.0, 1.0)
-    logit_growth_entropy: float = _setting(
-        "late", 0.2, "entropy, in nats, down to which they grow; it is annealed like the learning rate", 0.0, 10.0
-    )
+    logit_growth: float = _setting("late", 0.05, "share by which the logits grow with each batch; 0: off", 0.0, 1.0)
+    logit_growth_entropy: float = _setting("late", 0.2, "entropy, in nats, down to which they grow", 0.0, 10.0)
 
     exploring_start_steps: int = _setting(
         "starts", 24, "steps for which a point begins with up or down held, at most; 0: off", 0, 10_000
@@ -145,6 +135,7 @@ class Config:
 
 _REFERENCE: dict[str, Value] = {
     "algorithm": "reinforce",
+    "num_envs": 64,
     "num_actions": 2,
     "hidden_units": 200,
     "gamma": 0.99,

@@ -65,7 +65,6 @@ def write(
     points = [(k, step.reward) for k, step in enumerate(game) if step.reward]
     run = RunFolder(checkpoint) if checkpoint and checkpoint.is_dir() else None
     lines = _lines(run)
-    gamma = lines[-1].get("gamma", agent.config.gamma) if lines else agent.config.gamma_end
     values = np.array([step.value for step in game], np.float32)
     data = {
         "weights": halves(agent.weights),
@@ -73,7 +72,7 @@ def write(
         "actions": bytes(step.action for step in game),
         "values": values.tobytes(),
         "logs": np.array([step.log_prob for step in game], "<f4").tobytes(),
-        "advantages": _advantages(agent.config, game, values, gamma).tobytes(),
+        "advantages": _advantages(agent.config, game, values).tobytes(),
     }
     rally = _rally(points, len(game))
     about = {
@@ -88,7 +87,7 @@ def write(
         "FACTS": f"A real game of Atari Pong, {len(game):,} steps, with sampled actions: agent {won}, opponent {lost}.",
         "LEARNED": _training(lines),
         "FOOT": f"{html.escape(command)}, fastpong {__version__}, preset {config.preset}, seed {config.seed}.",
-        "GAMMA": f"{gamma:.4g}",
+        "GAMMA": f"{agent.config.gamma:.4g}",
         "LAMBDA": f"{config.gae_lambda if config.baseline == 'value' else 1:g}",
         "ABOUT": json.dumps(about, separators=(",", ":")),
         "DATA": "".join(f'<script type="text/plain" id="{key}">{packed(one)}</script>\n' for key, one in data.items()),
@@ -152,13 +151,13 @@ def differences(screens: U8) -> bytes:
     return bytes(out)
 
 
-def _advantages(config: Config, game: "list[Step]", values: F32, gamma: float) -> F32:
+def _advantages(config: Config, game: "list[Step]", values: F32) -> F32:
     """Return the advantages of a game, by the kernel that PPO uses; of one that was cut, the last value counts on."""
     rewards = np.array([[step.reward] for step in game], np.int8)
     after = np.append(values, values[-1])[:, None]
     advantages, returns = np.zeros((2, len(game), 1), np.float32)
     ended = np.zeros_like(rewards)
-    advantages_of(rewards, ended, after, gamma, config.gae_lambda, config.return_lambda, advantages, returns)
+    advantages_of(rewards, ended, after, config.gamma, config.gae_lambda, config.return_lambda, advantages, returns)
     return advantages if config.baseline == "value" else returns
 
 

@@ -71,24 +71,24 @@ class PPO:
 
     def learn(self, rollout: Rollout, stats: EpisodeStats) -> None:
         """Learn from all new rows but the last, whose value stands for what comes after them."""
-        steps, schedule = stats.steps, self.schedule
+        schedule = self.schedule
         begin, end = int(rollout.first_unused[0]), rollout.rows - 1
-        batch = self._prepare(rollout, begin, end, schedule.gamma(steps))
-        epochs = self._run_epochs(rollout, batch, begin, steps)
-        sums = self._summarise(rollout, batch, begin, epochs, steps)
+        batch = self._prepare(rollout, begin, end)
+        epochs = self._run_epochs(rollout, batch, begin)
+        sums = self._summarise(rollout, batch, begin, epochs)
         rollout.release(end)
-        schedule.adapt(steps, int(sums["won"]), int(sums["lost"]), sums["kl"])
+        schedule.adapt(stats.steps, int(sums["won"]), int(sums["lost"]), sums["kl"])
         # Sampled actions differ from the likeliest one even where that is known to be better: without growing logits
         # the entropy stays at a third of its greatest value, whatever the coefficient of its bonus.
-        self.policy.scale_logits(schedule.logit_factor(steps, sums["entropy"]))
+        self.policy.scale_logits(schedule.logit_factor(sums["entropy"]))
 
-    def _prepare(self, rollout: Rollout, begin: int, end: int, gamma: float) -> _Batch:
+    def _prepare(self, rollout: Rollout, begin: int, end: int) -> _Batch:
         """Compute advantages (GAE) and returns of the rows begin … end − 1, and list their distinct patches."""
         c, arrays, envs = self.config, rollout.arrays, rollout.num_envs
         samples = Samples(rollout.inputs, np.arange(begin * envs, (end + 1) * envs), self._threads)
         advantages, targets = (np.zeros((end - begin, envs), np.float32) for _ in range(2))
         returns.advantages_of(
-            arrays.rewards[begin:end], arrays.ended[begin:end], arrays.values[begin : end + 1], gamma, c.gae_lambda,
+            arrays.rewards[begin:end], arrays.ended[begin:end], arrays.values[begin : end + 1], c.gamma, c.gae_lambda,
             c.return_lambda, advantages, targets,
         )  # fmt: skip
         if c.baseline != "value":
@@ -97,7 +97,7 @@ class PPO:
         advantages[learnable] = normalized(advantages[learnable], self._comm, centred=c.baseline != "none")
         return _Batch(samples, learnable, advantages, targets)
 
-    def _run_epochs(self, rollout: Rollout, batch: _Batch, begin: int, steps: int) -> Epochs:
+    def _run_epochs(self, rollout: Rollout, batch: _Batch, begin: int) -> Epochs:
         """Run `update_epochs` epochs over a batch, with permutations that are the same on all ranks."""
         c, arrays, schedule = self.config, rollout.arrays, self.schedule
         rows = slice(begin, begin + len(batch.learnable))
@@ -105,14 +105,14 @@ class PPO:
             arrays.actions[rows].reshape(-1), arrays.log_probs[rows].reshape(-1), batch.advantages.reshape(-1),
             batch.returns.reshape(-1),
         )  # fmt: skip
-        loss = Loss(c.clip_low, c.clip_high, schedule.entropy_coef(steps), VALUE_COEF, 0.0)
+        loss = Loss(c.clip_low, c.clip_high, c.entropy_coef, VALUE_COEF, 0.0)
         size = c.minibatch_size * schedule.batch_factor
         epochs = Epochs(batch.samples, transitions, loss, self._sample_ids(batch.learnable), size, c.hidden_units)
         # Keyed by the number of updates, so that a resumed run draws the same minibatches.
         rng = np.random.default_rng([stream_key(c.seed, SHUFFLE), self.updates])
-        everything, rate = batch.learnable.shape[0] * c.num_envs, schedule.learning_rate(steps)
+        everything = batch.learnable.shape[0] * c.num_envs
         for _ in range(c.update_epochs):
-            self._updater.run(epochs.shuffled(rng.permutation(everything)), rate)
+            self._updater.run(epochs.shuffled(rng.permutation(everything)), schedule.rate)
         return epochs
 
     def _sample_ids(self, learnable: Bool) -> I64:
@@ -122,7 +122,7 @@ class PPO:
         ids[:, own] = np.where(learnable, np.arange(learnable.size).reshape(learnable.shape), -1)
         return ids.reshape(-1)
 
-    def _summarise(self, rollout: Rollout, batch: _Batch, begin: int, epochs: Epochs, steps: int) -> dict[str, float]:
+    def _summarise(self, rollout: Rollout, batch: _Batch, begin: int, epochs: Epochs) -> dict[str, float]:
         """Set the statistics of a batch after its epochs; return sums over all ranks, and means."""
         goals = batch.returns[batch.learnable].astype(np.float64)
         rewards = rollout.arrays.rewards[begin : begin + len(batch.learnable)]
@@ -143,9 +143,7 @@ class PPO:
             "approx_kl": sums["kl"],
             "clip_fraction": sums["clipped"],
             "explained_variance": 1.0 - sums["error"] / variance if variance > 0 else 0.0,
-            "learning_rate": self.schedule.learning_rate(steps),
-            "gamma": self.schedule.gamma(steps),
-            "entropy_coef": self.schedule.entropy_coef(steps),
+            "learning_rate": self.schedule.rate,
         }
         return sums
 

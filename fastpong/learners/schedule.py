@@ -1,4 +1,4 @@
-"""What changes over a run of PPO: annealing, the learning rate that a KL divergence allows, and the late phase."""
+"""What changes over a run of PPO: the learning rate that a KL divergence allows, and the late phase."""
 
 from collections import deque
 
@@ -17,14 +17,13 @@ _KL_EXPONENT, _MAX_CHANGE = 0.3, 1.1  # of the controller, and the largest facto
 
 
 class Schedule:
-    """Sets the learning rate, the coefficients and the phase of a run, batch by batch.
+    """Sets the learning rate and the phase of a run, batch by batch.
 
-    Learning rate and entropy coefficient are annealed in a line over `anneal_steps`, or longer if the late phase begins
-    late. It begins once the agent wins most points: then the logits grow with every batch until the policy's entropy is
-    at a level that is annealed as well. Growing before that keeps a run from finding out how to attack, and an entropy
-    near 0 from getting any better. The larger the logits, the further a step of the optimiser moves the policy: the
-    learning rate is reduced, as long as it has to be, so that a batch changes the policy by no more than `target_kl`
-    (as TorchRL's KL-adaptive rate); `rate` is what the divergence allows at present.
+    The late phase begins once the agent wins most points: then the logits grow with every batch until the policy's
+    entropy is at a level. Growing before that keeps a run from finding out how to attack, and an entropy near 0 from
+    getting any better. The larger the logits, the further a step of the optimiser moves the policy: the learning rate
+    is reduced, as long as it has to be, so that a batch changes the policy by no more than `target_kl` (as TorchRL's
+    KL-adaptive rate); `rate` is what the divergence allows at present, and Adam's step size.
     """
 
     def __init__(self, config: Config):
@@ -43,39 +42,16 @@ class Schedule:
         """By how much the batch that is played now, and its minibatches, are larger than the settings say."""
         return 1 if self.late_since is None else LATE_BATCH
 
-    def anneal_factor(self, steps: int) -> float:
-        """Return the linear decay factor after so many steps, from 1 to `anneal_floor`."""
-        c = self._config
-        # A run whose late phase begins late needs some time after that as well.
-        end = max(c.anneal_steps, (self.late_since or 0) + c.late_anneal_steps)
-        return max(c.anneal_floor, 1.0 - steps / end)
-
-    def learning_rate(self, steps: int) -> float:
-        """Return Adam's step size for the batch that ends after `steps` steps."""
-        return min(self.rate, self._config.learning_rate * self.anneal_factor(steps))
-
-    def gamma(self, steps: int) -> float:
-        """Return the discount factor: a new agent learns from what comes soon, a good one has to look further.
-
-        As in François-Lavet et al., "How to discount deep reinforcement learning", 2015.
-        """
-        c = self._config
-        return c.gamma_end + (c.gamma - c.gamma_end) * self.anneal_factor(steps)
-
-    def entropy_coef(self, steps: int) -> float:
-        """Return the coefficient of the entropy bonus."""
-        return self._config.entropy_coef * self.anneal_factor(steps)
-
     @property
     def target_kl(self) -> float:
         """The KL divergence that a batch may cause, in nats; 0: any."""
         c = self._config
         return c.target_kl_late if c.target_kl_late and self.late_since is not None else c.target_kl
 
-    def logit_factor(self, steps: int, entropy: float) -> float:
+    def logit_factor(self, entropy: float) -> float:
         """Return the factor by which the logits grow after a batch in which the policy had this entropy, in nats."""
         c = self._config
-        grows = self.late_since is not None and entropy > c.logit_growth_entropy * self.anneal_factor(steps)
+        grows = self.late_since is not None and entropy > c.logit_growth_entropy
         return 1.0 + c.logit_growth if grows else 1.0
 
     def adapt(self, steps: int, won: int, lost: int, kl: float) -> None:
@@ -88,7 +64,7 @@ class Schedule:
             self.late_since = steps
         if self.target_kl and kl > 0.0:
             factor = min(_MAX_CHANGE, max(1.0 / _MAX_CHANGE, (self.target_kl / kl) ** _KL_EXPONENT))
-            self.rate = min(c.learning_rate, self.learning_rate(steps) * factor)
+            self.rate = min(c.learning_rate, self.rate * factor)
 
     def begin_late_phase(self, steps: int) -> None:
         """Begin the late phase whatever the agent wins."""

@@ -27,8 +27,6 @@ METRICS = {
     "clip_fraction": Metric("share", "samples whose ratio was clipped, mean over all epochs", "ppo"),
     "explained_variance": Metric("share", "variance of the returns that the policy's value explains", "ppo"),
     "learning_rate": Metric("", "step size of the optimiser for the last batch"),
-    "gamma": Metric("", "discount factor per step for the last batch", "ppo"),
-    "entropy_coef": Metric("", "coefficient of the entropy bonus for the last batch", "ppo"),
     "batch_games": Metric("games", "games of the last batch", "ray"),
     "batch_s": Metric("s", "wall-clock time that its steps took", "ray"),
     "window_reward": Metric("points", "points won minus lost in the last window, per env", "ppg"),

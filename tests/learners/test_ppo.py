@@ -103,7 +103,7 @@ def weights_after(lost: int, forced: int) -> F32:
 def test_other_baselines_leave_returns(baseline: str, centred: bool) -> None:
     with after_41_steps(small("fast", baseline=baseline)) as trainer:
         trainer.rollout.arrays.rewards[10:40:3] = [1, -1, 1, 0]
-        batch = ppo_of(trainer)._prepare(trainer.rollout, 0, 40, 0.9)
+        batch = ppo_of(trainer)._prepare(trainer.rollout, 0, 40)
     assert batch.learnable.all() and batch.returns.std() > 0.1
     left = batch.returns - batch.returns.mean() * centred
     np.testing.assert_allclose(batch.advantages, left / np.sqrt(np.square(left).mean()), atol=1e-5)

@@ -71,4 +71,4 @@ def test_every_value_is_a_number_but_the_phase(lines: Mapping[str, list[dict[str
 def test_every_metric_has_a_unit_and_a_meaning() -> None:
     for key, metric in METRICS.items():
         assert len(metric.meaning) > 10 and metric.only in ("", "ppo", "ray", "ppg")
-        assert metric.unit or key in ("phase", "learning_rate", "gamma", "entropy_coef"), key
+        assert metric.unit or key in ("phase", "learning_rate"), key
