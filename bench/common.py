@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fastpong.config import Config
+from fastpong.config import Config, make_config
 from fastpong.runs.facts import read_metrics
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ def train_on_ranks(launcher: Sequence[str], steps: int, options: Sequence[str]) 
     """Train 64 envs, started by `launcher`; return steps/s and the share of communication after three batches."""
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
-        settings = ["--steps", str(steps), "--set", "log_interval=8192"]
+        settings = ["--steps", str(steps), "--set", f"log_interval={make_config('fast').batch_size}"]
         output_of([*launcher, *train_command(run, 64, *settings, *options)])
         lines = read_metrics(run / "metrics.jsonl")
     first, last = lines[3], lines[-1]  # one is the first, at 5,000 steps; until then kernels are loaded

@@ -1,6 +1,6 @@
 """What ranks cost on one machine: steps per second, and the time that goes into communication.
 
-    python -m bench.ranks [--ranks 1 2 4] [--rounds 5] [--steps 200000] [-- OPTIONS OF fastpong train]
+    python -m bench.ranks [--ranks 1 2 4] [--rounds 5] [--steps 400000] [-- OPTIONS OF fastpong train]
     mpiexec -n 2 python -m bench.ranks --allreduce SIZE … [--rounds 100]
 
 Each round trains preset fast from the start with every number of ranks in turn (1: one process, a subprocess per core,
@@ -93,7 +93,7 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 4])
     options.add_argument("--rounds", type=int, default=5)
-    options.add_argument("--steps", type=int, default=200_000)
+    options.add_argument("--steps", type=int, default=400_000)
     options.add_argument("--allreduce", type=int, nargs="+", metavar="SIZE")
     options.add_argument("options", nargs="*", help="options of fastpong train, after --")
     arguments = options.parse_args()

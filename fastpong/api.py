@@ -162,7 +162,7 @@ def settings() -> dict[str, Setting]:
     """Return all settings by name.
 
     >>> fastpong.settings()["gamma"].default
-    0.985
+    0.995
     """
     table = {}
     for name, one in config.settings().items():

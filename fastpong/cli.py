@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., None])
 
 app = typer.Typer(
     help="Learn Atari Pong from pixels with PPO, on one ordinary computer.",
-    epilog=opt.epilog("fastpong train --envs 64 --minutes 10", "fastpong play --terminal"),
+    epilog=opt.epilog("fastpong train --minutes 10", "fastpong play --terminal"),
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
@@ -54,7 +54,7 @@ def _common(
 
 
 @_command(
-    "train", "fastpong train --envs 64 --minutes 10", "fastpong train --run runs/fast-1 --resume",
+    "train", "fastpong train --minutes 10", "fastpong train --run runs/fast-1 --resume",
     more=(
         "Settings for --set (docs/settings.md, fastpong settings), and for variables of the environment, as "
         "FASTPONG_GAMMA=0.9, which stand between options and files:",

@@ -34,7 +34,7 @@ def test_what_the_package_has() -> None:
         fastpong.trian  # noqa: B018
     assert fastpong.presets()["karpathy"]["hidden_units"] == 200
     gamma = fastpong.settings()["gamma"]
-    assert (gamma.default, gamma.allowed, gamma.group) == (0.985, "0 … 1", "learner")
+    assert (gamma.default, gamma.allowed, gamma.group) == (0.995, "0 … 1", "learner")
 
 
 def test_to_import_it_loads_nothing_heavy() -> None:

@@ -94,7 +94,7 @@ def test_eval_says_who_plays_and_counts_games_and_time_where_somebody_looks(fold
 def test_no_result_is_lost_for_want_of_an_alphabet_or_a_stdout(folder: Path) -> None:
     latin = {**os.environ, "PYTHONIOENCODING": "latin-1"}
     done = fastpong("settings", "gamma", cwd=folder, env=latin, encoding="latin-1")
-    assert done.returncode == 0 and "gamma = 0.985  (0 ? 1)" in done.stdout
+    assert done.returncode == 0 and "gamma = 0.995  (0 ? 1)" in done.stdout
     command = f"{sys.executable} -m fastpong play run --steps 20 --terminal >&-"
     done = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0 and done.stderr.startswith("agent 0, opponent 0, after 20 steps\n")

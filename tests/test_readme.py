@@ -101,7 +101,7 @@ def test_the_readmes_commands_work_in_their_order(tmp_path: Path, monkeypatch: p
 
 def test_the_first_command_is_the_main_job() -> None:
     first = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[0]
-    assert "fastpong train --envs 64" in first
+    assert "fastpong train --minutes 10" in first
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

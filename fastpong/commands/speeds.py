@@ -143,24 +143,32 @@ def vector_env(stack: contextlib.ExitStack, config: Config, workers: int | None,
 
 
 def _measure(envs: VectorEnv, step: Callable[[], object]) -> Measure:
-    """Return a function that repeats steps of all envs for some seconds, and waits for those in flight."""
+    """Return a function that repeats steps of all envs for some seconds."""
 
     def measure(seconds: float) -> float:
         steps, start = 0, time.perf_counter()
         while time.perf_counter() < start + seconds:
             step()
             steps += envs.env_count
-        for group in range(len(envs.groups)):
-            envs.recv(group)
+        _receive(envs)
         return steps / (time.perf_counter() - start)
 
     return measure
 
 
+def _receive(envs: VectorEnv) -> None:
+    """Wait for the steps in flight, so that nothing runs while others are measured."""
+    for group in range(len(envs.groups)):
+        envs.recv(group)
+
+
 def training(
     stack: contextlib.ExitStack, config: Config, workers: int | None, engine: str = DEFAULT_ENGINE, late: bool = False
 ) -> tuple[Measure, Trainer]:
-    """Start training, early or in the late phase; also returns the trainer, which has the time of each stage."""
+    """Start training, early or in the late phase; also returns the trainer, which has the time of each stage.
+
+    It is measured in whole batches, at least one, so for longer than was asked.
+    """
     # No exploring starts: their steps are not learned from, so the first million steps of a run are faster.
     config = dataclasses.replace(config, exploring_start_steps=0)
     envs = stack.enter_context(VectorEnv.of(config, workers, engine=engine))
@@ -171,11 +179,16 @@ def training(
     load_acting(config)
     load_learning(config)
 
-    def step() -> None:
-        trainer.step()
-        trainer.learn_if_due()
+    def measure(seconds: float) -> float:
+        first, start = trainer.stats.steps, time.perf_counter()
+        learned = False
+        while not learned or time.perf_counter() < start + seconds:  # whole batches, each with its update
+            trainer.step()
+            learned = trainer.learn_if_due()
+        _receive(envs)
+        return (trainer.stats.steps - first) / (time.perf_counter() - start)
 
-    return _measure(envs, step), trainer
+    return measure, trainer
 
 
 def stock_async(stack: contextlib.ExitStack, config: Config) -> Measure:

@@ -22,7 +22,7 @@ from tests import naive
 from tests.support.faults import full_disk
 from tests.support.runs import line
 
-CONFIG = make_config("fast", {"seed": 3})
+CONFIG = make_config("fast", {"seed": 3, "gamma": 0.98})
 HOSTILE = "<script>alert(1)<!--"
 
 
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
         run.history.add(weights, Facts(CONFIG, steps))
     run.save_best({f"policy.{name}": array for name, array in weights.items()}, Facts(CONFIG, 40_000))
     for steps in (10_000, 20_000):
-        run.log(line(steps, gamma=0.98))
+        run.log(line(steps))
     return run.path
 
 
@@ -89,10 +89,9 @@ def test_what_is_drawn_is_what_was_played() -> None:
 
     values = np.array([step.value for step in game], np.float32)
     rewards = np.array([[step.reward] for step in game])
-    expected, _ = naive.advantages_of(
-        rewards, np.zeros_like(rewards), np.append(values, values[-1])[:, None], 0.99, agent.config.gae_lambda
-    )
-    found = _advantages(agent.config, game, values, 0.99)
+    c, after = agent.config, np.append(values, values[-1])[:, None]
+    expected, _ = naive.advantages_of(rewards, np.zeros_like(rewards), after, c.gamma, c.gae_lambda)
+    found = _advantages(agent.config, game, values)
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 

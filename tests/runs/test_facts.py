@@ -77,7 +77,7 @@ def test_an_older_run_goes_on_with_the_default_of_a_newer_setting(
     del about["config"]["gae_lambda"]
     save(newest, arrays, about)
     run(tmp_path / "run", config, 600, resume=True)
-    assert "older than some settings, which have their defaults: gae_lambda = 0.95" in capsys.readouterr().err
+    assert "older than some settings, which have their defaults: gae_lambda = 0.97" in capsys.readouterr().err
     with pytest.raises(UsageError, match="gae_lambda is 0.5 in"):
         run(tmp_path / "run", changed(config, {"gae_lambda": 0.5}), 900, resume=True)
 

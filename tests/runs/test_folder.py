@@ -267,7 +267,7 @@ def test_an_edited_config_is_refused(tmp_path: Path) -> None:
     run = made(tmp_path / "run")
     saved = run.config()
     run.check_settings(changed(saved, {"target_score": 3.0}), saved)
-    with pytest.raises(UsageError, match="gamma is 0.5 in .*config.toml, but 0.985 in the run"):
+    with pytest.raises(UsageError, match="gamma is 0.5 in .*config.toml, but 0.995 in the run"):
         run.check_settings(changed(saved, {"gamma": 0.5}), saved)
 
 
