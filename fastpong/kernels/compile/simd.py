@@ -48,7 +48,14 @@ INT64 = ir.IntType(64)
 _VECTOR = ir.VectorType(ir.FloatType(), LANES)
 _ORDER = ir.VectorType(ir.IntType(32), LANES)
 _cgutils: Any = cgutils  # not typed
-ZEROS = ir.Constant(_VECTOR, [0.0] * LANES)
+
+
+def constant(number: float) -> Any:
+    """Return a vector of so many times this number."""
+    return ir.Constant(_VECTOR, [number] * LANES)
+
+
+ZEROS = constant(0.0)
 
 
 class Matrix:
