@@ -1,9 +1,9 @@
 """Training as a multiple of bare emulators' speeds, over cores and over envs.
 
-    python -m bench.scaling [--cores 1 2 …] [--envs 8 32 128 512] [--engine ale] [--rounds 5] [--seconds 2] [--json]
+    python -m bench.scaling [--cores 1 2 …] [--envs 8 32 64 256 512] [--engine ale] [--rounds 5] [--seconds 2] [--json]
 
-First 64 envs on 1, 2, 4, … cores, as many as there are: the program and its subprocesses may use no others, with one
-env subprocess for each; bare emulators have the same cores. Then each other number of envs on all cores. Prints a
+First the envs of preset fast on 1, 2, 4, … cores, as many as there are: the program and its subprocesses may use no
+others; bare emulators have the same cores. Then each other number of envs on all cores. Prints a
 Markdown table: ALE, console, vector env and train are those of ``fastpong bench``, medians in turns, and medians of the
 ratios within a round.
 """
@@ -16,6 +16,7 @@ import sys
 from typing import Any
 
 from bench.common import parser
+from fastpong.config import make_config
 from fastpong.envs.engine import DEFAULT_ENGINE, ENGINES
 
 _SPEEDS = ("ale", "console", "vector_env", "train")
@@ -25,7 +26,6 @@ def measure(cores: int, envs: int, rounds: int, seconds: float, engine: str) -> 
     """Measure in this process, which from then on stays on so many cores."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     from fastpong.commands.bench import bench
-    from fastpong.config import make_config
 
     return bench(make_config("fast", {"num_envs": envs}), None, seconds, rounds, ("vector_env",), engine)
 
@@ -50,7 +50,7 @@ def main() -> None:
     most = len(os.sched_getaffinity(0))
     options = parser(__doc__)
     options.add_argument("--cores", type=int, nargs="*", default=[n for n in (1, 2, 4, 8, 16, 32, 64) if n <= most])
-    options.add_argument("--envs", type=int, nargs="*", default=[8, 32, 128, 512])
+    options.add_argument("--envs", type=int, nargs="*", default=[8, 32, 64, 256, 512])
     options.add_argument("--engine", choices=ENGINES, default=DEFAULT_ENGINE)
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--seconds", type=float, default=2.0)
@@ -60,7 +60,8 @@ def main() -> None:
     if arguments.one:
         print(json.dumps(measure(*json.loads(arguments.one))))
         return
-    plan = [(cores, 64) for cores in arguments.cores] + [(most, envs) for envs in arguments.envs]
+    usual = make_config("fast").num_envs
+    plan = [(cores, usual) for cores in arguments.cores] + [(most, envs) for envs in arguments.envs]
     results = []
     if not arguments.json:
         print("| cores, envs | ALE, steps/s | console | vector env | train ", end="")
