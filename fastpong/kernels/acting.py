@@ -16,8 +16,6 @@ from fastpong.kernels.tiles import CHANNELS
 _STRIPS = CELL[1] * (CELL[0] + 1) << LENGTH_BITS
 """By how much strips in one of the four cells of a patch differ from those of the next, for each image."""
 
-_IN_ORDER = np.arange(POSITIONS)  # the places of positions
-
 
 @kernel
 def forced_steps(
@@ -80,13 +78,14 @@ def patches_of_few(
         ends[m + 1] = pairs
     for position in range(POSITIONS):
         offsets[position + 1] += offsets[position]
-    patch_ids, sample_ids, starts = np.empty(pairs, np.int32), np.empty(pairs, np.int32), offsets.copy()
+    patch_ids, sample_ids, places = np.empty(pairs, np.int32), np.empty(pairs, np.int32), offsets.copy()
     for m in range(len(samples)):
         for e in range(ends[m], ends[m + 1]):
-            patch_ids[starts[positions[e]]], sample_ids[starts[positions[e]]] = e, m
-            starts[positions[e]] += 1
+            patch_ids[places[positions[e]]], sample_ids[places[positions[e]]] = e, m
+            places[positions[e]] += 1
     # No list of strips: the channels are known.
-    return Patches(offsets[:1], positions[:0], _IN_ORDER, offsets, patch_ids, sample_ids), channels
+    first, last = np.int64(0), np.int64(POSITIONS)  # Numba compiles once more for numbers that it knows
+    return Patches(offsets[:1], positions[:0], offsets, patch_ids, sample_ids, int(first), int(last)), channels
 
 
 @fused
@@ -108,11 +107,9 @@ def act(
     hidden = new_matrix(len(samples), network.w1.shape[1])
     hidden[:] = np.float32(0.0)
     patches, channels = patches_of_few(inputs, samples, network)
-    begins, ends, place = patches.offsets[:-1], patches.offsets[1:], np.int64(0)
-    bucket = Bucket(begins, ends, patches.sample_ids, patches.patch_ids, int(place), int(place + POSITIONS))
+    bucket = Bucket(patches.offsets[:-1], patches.offsets[1:], patches.sample_ids, patches.patch_ids)
     # All patches are stamped: their channels are known.
-    stamps = np.ones(len(patches.patch_ids), np.int64)
-    work = Workspace(stamps, stamps, channels, channels, channels)
+    work = Workspace(np.ones(len(patches.patch_ids), np.int64), channels, channels, channels)
     conv_hidden_forward(patches, bucket, network, channels, work, stamp, hidden)
     rows, owners = side_rows(inputs, samples)
     add_side_inputs(rows, owners, network.w1, hidden)

@@ -11,8 +11,6 @@ Arguments, all matrices float32 and contiguous: `channels` (patches, 16); `weigh
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from fastpong.arrays import F32, I64
 from fastpong.kernels.compile.simd import (
     ACCUMULATORS,
@@ -20,7 +18,6 @@ from fastpong.kernels.compile.simd import (
     INT64,
     LANES,
     VECTORS_PER_TILE,
-    constant,
     fma,
     load,
     spread,
@@ -35,16 +32,6 @@ CHANNELS = LANES
 PATCH_BLOCK = 4
 """Patches whose products are computed together, so that the tile is read once for all of them."""
 
-STEP = 2.0**-17
-"""What a position contributes to a hidden unit is rounded to a multiple of this.
-
-So sums below 2⁷ are exact, and the same in any order: with any number of threads, and when acting as when learning.
-Hidden units come to 7 or so (Demmel and Nguyen, "Fast reproducible floating-point summation", 2013).
-"""
-
-_ROUNDING = np.float32(1.5 * 2.0**23 * STEP)
-"""Added and taken away again, it leaves the nearest multiple."""
-
 Product = Callable[[F32, F32, F32, int, int, I64, int, int], None]
 
 
@@ -54,18 +41,16 @@ def _products(block: int, accumulators: int) -> Product:
     def plain(
         products: F32, channels: F32, weights: F32, base: int, column: int, patches: I64, first: int, into: int
     ) -> None:
-        """products[into + i] = channels[patches[first + i]] · weights, rounded to multiples of `STEP`."""
+        """products[into + i] = channels[patches[first + i]] · weights."""
         part = slice(column, column + COLUMNS)
         for i in range(block):
-            product = channels[patches[first + i]] @ weights[base : base + CHANNELS, part]
-            products[into + i, part] = product + _ROUNDING - _ROUNDING
+            products[into + i, part] = channels[patches[first + i]] @ weights[base : base + CHANNELS, part]
 
     @vector_code(plain)
     def products_of(
         b: Any, products: Any, channels: Any, weights: Any, base: Any, column: Any, patches: Any, first: Any, into: Any
     ) -> None:
         factors = [channels.at(patches[b.add(first, INT64(i))]) for i in range(block)]
-        rounding = constant(float(_ROUNDING))
         for part in range(0, VECTORS_PER_TILE, accumulators):
             totals: list[list[Any]] = []
             place = b.add(column, INT64(part * LANES))
@@ -82,8 +67,7 @@ def _products(block: int, accumulators: int) -> Product:
                     ]
                 row = weights.below(row)
             for i, total in enumerate(totals):
-                rounded = [b.fsub(b.fadd(x, rounding), rounding) for x in total]
-                store(b, products.at(b.add(into, INT64(i)), place), rounded)
+                store(b, products.at(b.add(into, INT64(i)), place), total)
 
     return products_of
 

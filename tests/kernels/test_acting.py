@@ -57,7 +57,7 @@ def test_act(real_screens: npt.NDArray[np.uint8], actions: int, greedy: bool) ->
             assert chosen.tolist() == [arrays.actions[sample]] == [wanted]
             log_prob = 0.0 if left[env] else np.log(probs[wanted])
             assert arrays.log_probs[sample] == pytest.approx(log_prob, rel=1e-3, abs=1e-4)
-            assert arrays.values[sample] == pytest.approx(value, rel=1e-3, abs=5e-4)
+            assert arrays.values[sample] == pytest.approx(value, rel=1e-3, abs=1e-4)
     assert (arrays.forced > 0).any() and (arrays.forced < 0).any() and (arrays.forced == 0).any()
 
 

@@ -48,14 +48,7 @@ INT64 = ir.IntType(64)
 _VECTOR = ir.VectorType(ir.FloatType(), LANES)
 _ORDER = ir.VectorType(ir.IntType(32), LANES)
 _cgutils: Any = cgutils  # not typed
-
-
-def constant(number: float) -> Any:
-    """Return a vector of so many times this number."""
-    return ir.Constant(_VECTOR, [number] * LANES)
-
-
-ZEROS = constant(0.0)
+ZEROS = ir.Constant(_VECTOR, [0.0] * LANES)
 
 
 class Matrix:
