@@ -2,7 +2,7 @@
 
     python -m bench.learner [--hidden 64 192] [--envs 64] [--skip 0] [--rounds 7] [--json]
 
-The samples are 8192 steps of real games with sampled actions, after the first `--skip` steps of each: the longer they
+The samples are a batch of real games with sampled actions, after the first `--skip` steps of each: the longer they
 have played, the less alike they are. *update* is a whole `PPO.learn` over them: the list of patches, all epochs, the
 optimiser and the bookkeeping, divided by samples and epochs; with one thread and with one per core (at most two). The
 stages are those of minibatches, both halves one after the other, on one thread. The dense gradient is the

@@ -3,9 +3,8 @@
     python -m bench.scaling [--cores 1 2 …] [--envs 8 32 64 256 512] [--engine ale] [--rounds 5] [--seconds 2] [--json]
 
 First the envs of preset fast on 1, 2, 4, … cores, as many as there are: the program and its subprocesses may use no
-others; bare emulators have the same cores. Then each other number of envs on all cores. Prints a
-Markdown table: ALE, console, vector env and train are those of ``fastpong bench``, medians in turns, and medians of the
-ratios within a round.
+others; bare emulators have the same cores. Then each other number of envs on all cores. Prints a Markdown table: ALE,
+console, vector env and train are those of ``fastpong bench``, medians in turns, and medians of the ratios in a round.
 """
 
 import argparse
