@@ -4,8 +4,8 @@
 
 The samples are a batch of real games with sampled actions, after the first `--skip` steps of each: the longer they
 have played, the less alike they are. *update* is a whole `PPO.learn` over them: the list of patches, all epochs, the
-optimiser and the bookkeeping, divided by samples and epochs; with one thread and with one per core (at most two). The
-stages are those of minibatches, both halves one after the other, on one thread. The dense gradient is the
+optimiser and the bookkeeping, divided by samples and epochs; with 1, 2, 4 … threads, as many as there are cores. The
+stages are those of minibatches, all parts one after the other, on one thread. The dense gradient is the
 same one (checked), for 128 samples, with one BLAS thread. Prints a Markdown table of medians of rounds in turns.
 """
 
@@ -27,26 +27,21 @@ from fastpong.envs.base import COURTS
 from fastpong.envs.process import THREAD_VARIABLES
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.kernels import epochs, optimiser
-from fastpong.kernels.compile.barrier import BOTH
-from fastpong.kernels.compile.jit import zeros
-from fastpong.kernels.conv import SIDE, conv_hidden_backward, prefix_gradient
-from fastpong.kernels.patches import bucket_by_minibatch
+from fastpong.kernels.buckets import bucket_by_minibatch, bucket_of
+from fastpong.kernels.compile.jit import uncompiled, zeros
+from fastpong.kernels.conv import SIDE, conv_hidden_backward, prefix_gradient, prefix_sums
+from fastpong.kernels.patches import PARTS, POSITIONS
 from fastpong.kernels.preprocess import STRIP_ROWS
 from fastpong.kernels.structs import Adam, Epoch, Inputs, Loss, Network, Transitions
 from fastpong.learners.ppo import PPO, VALUE_COEF
-from fastpong.learners.updater import Epochs, Samples, TwoThreads
+from fastpong.learners.threads import Threads
+from fastpong.learners.updater import Epochs, Samples, Updater
 from fastpong.parallel.comm import Serial
 from fastpong.parallel.machine import usable_cores
 from fastpong.policy import ConvPolicy
 from fastpong.pong import COURT
 from fastpong.training.actor import Actor
 from fastpong.training.trainer import Trainer
-
-
-class Alone(Serial):
-    """A rank that has one core for itself, and so learns on one thread."""
-
-    local_size = usable_cores()
 
 
 def played(hidden: int, envs: int, skip: int) -> Trainer:
@@ -158,7 +153,8 @@ class Stages:
     def __init__(self, policy: ConvPolicy):
         net = policy.net
         self.network = net.network
-        self.gradients = Network(**net.split(zeros(len(net.flat)))), Network(**net.split(zeros(len(net.flat))))
+        self.gradient = Network(**net.split(zeros(len(net.flat))))
+        self.rests = Updater(net, Serial(), Threads(1)).rests
         averages = [Network(**net.split(zeros(len(net.flat)))) for _ in range(2)]
         self.adam = Adam(averages[0], averages[1], np.zeros(441, np.bool_), False, 0.0, 0)
         self.rates = optimiser.rates_of(0.0, 9)
@@ -166,51 +162,51 @@ class Stages:
     def begin(self, epoch: Epoch) -> None:
         """Go over this epoch from now on."""
         self.epoch, self.minibatches = epoch, len(epoch.scales)
-        self.work = [epochs.new_workspace(epoch.patches[half], self.network) for half in (0, 1)]
+        self.work = epochs.new_workspace(epoch.patches, self.network)
 
     def bucket(self) -> None:
         """Bucket by minibatch."""
-        e = self.epoch
-        for half in (0, 1):
-            ids = e.buckets.slots[half], e.buckets.patch_ids[half]
-            bucket_by_minibatch(e.patches[half], e.slots, e.buckets.offsets, *ids)
+        bucket_by_minibatch(self.epoch.patches, self.epoch.slots, self.epoch.buckets, 0, POSITIONS)
 
     def forward(self) -> None:
         """Compute channels, and what positions contribute to hidden units."""
         for b in range(self.minibatches):
-            for half in (0, 1):
-                epochs.forward_half(half, b, self.work[half], self.epoch, self.network)
+            sums = prefix_sums(self.network.kernel)
+            totals = self.epoch.totals[0]
+            totals[:] = 0
+            for part in range(PARTS):
+                epochs.add_part(part, b, sums, self.work, self.epoch, self.network, totals)
 
     def outputs(self) -> None:
         """Compute outputs and the gradient of hidden units."""
         for b in range(self.minibatches):
-            for half in (0, 1):
-                epochs.learn_outputs(half, b, self.epoch, self.network, self.gradients[half])
+            for part in range(PARTS):
+                rest = uncompiled(epochs.rest_of)(self.rests[part], self.network)
+                epochs.learn_outputs(part, b, self.epoch, self.network, rest)
 
     def backward(self) -> None:
         """Carry the gradient back to positions and channels."""
-        e, backward = self.epoch, conv_hidden_backward
+        e = self.epoch
         for b in range(self.minibatches):
-            for half in (0, 1):
-                bucket, gradients = epochs.bucket_of(e.buckets, half, b), (self.gradients[0], self.gradients[half])
-                backward(
-                    e.patches[half], bucket, self.network, e.grad_hidden, self.work[half], 2 * b + 2, gradients,
-                    (self.adam, self.rates),
+            for part in range(PARTS):
+                rest = uncompiled(epochs.rest_of)(self.rests[part], self.network)
+                conv_hidden_backward(
+                    e.patches, uncompiled(bucket_of)(part, b, e), self.network, e.grad_hidden, self.work,
+                    2 * b + 2, self.gradient.w1, rest.bias, (self.adam, self.rates),
                 )  # fmt: skip
-                prefix_gradient(self.work[half].grad_sums, self.gradients[half].kernel)
+                prefix_gradient(self.work.grad_sums, rest.kernel)
 
-    def gradient(self) -> None:
+    def add_up(self) -> None:
         """Do all of that."""
-        progress = np.zeros((2, 8), np.int64)
-        epochs.epoch_half(
-            BOTH, progress, 0, self.minibatches, self.epoch, self.network, self.gradients, self.adam
+        progress = np.zeros((1, 8), np.int64)
+        epochs.learn_minibatches(
+            0, progress, 0, self.minibatches, self.epoch, self.network, self.gradient, self.rests, self.adam
         )  # fmt: skip
 
     def step(self) -> None:
         """Take a step of Adam in all of `w1`."""
         w1, gradient, *averages = (
-            network.w1.reshape(-1)
-            for network in (self.network, self.gradients[0], self.adam.exp_avg, self.adam.exp_avg_sq)
+            network.w1.reshape(-1) for network in (self.network, self.gradient, self.adam.exp_avg, self.adam.exp_avg_sq)
         )
         optimiser.adam(w1, gradient, averages[0], averages[1], self.rates)
 
@@ -219,8 +215,8 @@ def check(stages: Stages, dense: Dense, samples: Samples, transitions: Transitio
     """Make sure that a minibatch of these samples has the dense gradient."""
     count = len(samples.samples)
     stages.begin(Epochs(samples, transitions, loss, np.arange(count), count, hidden).shuffled(np.arange(count)))
-    stages.gradient()
-    kernel, _, w1, w2 = (one + two for one, two in zip(*stages.gradients, strict=True))
+    stages.add_up()
+    kernel, _, w1, w2 = stages.gradient
     wanted = dense.gradient(functools.partial(slopes_of, loss, transitions))
     for mine, theirs in zip((kernel.reshape(-1, 64), w1[:SIDE], w2[:, :-1]), wanted, strict=True):
         np.testing.assert_allclose(mine, theirs, atol=2e-3 * np.abs(theirs).max())
@@ -235,7 +231,7 @@ def measure(hidden: int, envs: int, skip: int, rounds: int) -> dict[str, Any]:
     inputs, saved = rollout.inputs, rollout.state()
     begin, end = int(rollout.first_unused[0]) * inputs.envs, (rollout.rows - 1) * inputs.envs
     size, shown, rng = end - begin, np.arange(begin, end + inputs.envs), np.random.default_rng(0)
-    one_thread = TwoThreads(Alone())
+    one_thread = Threads(1)
     loss = Loss(config.clip_low, config.clip_high, config.entropy_coef, VALUE_COEF, 0.0)
     actions, log_probs = inputs.arrays.actions[begin:end], inputs.arrays.log_probs[begin:end]
     advantages, returns = rng.standard_normal((2, size), np.float32)
@@ -255,7 +251,7 @@ def measure(hidden: int, envs: int, skip: int, rounds: int) -> dict[str, Any]:
         "channels and what positions contribute": (stages.forward, size),
         "outputs and their gradient": (stages.outputs, size),
         "gradient of positions and channels": (stages.backward, size),
-        "all of the gradient": (stages.gradient, size),
+        "all of the gradient": (stages.add_up, size),
         "Adam": (stages.step, config.minibatch_size),
     }
     measurements = {name: per_sample(work, count) for name, (work, count) in works.items()}
@@ -269,24 +265,24 @@ def measure(hidden: int, envs: int, skip: int, rounds: int) -> dict[str, Any]:
 
     ratios = [b / a for a, b in zip(times["all of the gradient"], times["dense NumPy"], strict=True)]
     stages.bucket()
-    buckets, halves = stages.epoch.buckets, samples.patches
+    buckets = stages.epoch.buckets
     distinct = sum(
-        len(np.unique(buckets.patch_ids[half][buckets.offsets[b, q] : buckets.offsets[b + 1, q]]))
-        for b in range(stages.minibatches) for half in (0, 1) for q in range(halves[half].first, halves[half].last)
+        len(np.unique(buckets.patch_ids[buckets.offsets[b, q] : buckets.offsets[b + 1, q]]))
+        for b in range(stages.minibatches) for q in range(POSITIONS)
     )  # fmt: skip
     return {
         **{name: statistics.median(values) for name, values in times.items()},
         "dense / sparse": statistics.median(ratios),
-        "positions with a patch, a sample": sum(len(half.patch_ids) for half in halves) / len(shown),
+        "positions with a patch, a sample": len(samples.patches.patch_ids) / len(shown),
         "… that differ in a minibatch": distinct / size,
-        "patches in the batch, both halves": sum(len(half.strip_offsets) - 1 for half in halves),
+        "patches in the batch, all parts": len(samples.patches.strip_offsets) - 1,
     }
 
 
 def updates(
     config: Config, policy: ConvPolicy, trainer: Trainer, saved: dict[str, npt.NDArray[Any]], size: int
 ) -> dict[str, Callable[[], float]]:
-    """Return measurements of whole updates, by one thread and by as many as there are cores, at most two."""
+    """Return measurements of whole updates, by 1, 2, 4 … threads, as many as there are cores."""
 
     def measurement(learner: PPO) -> Callable[[], float]:
         learn = per_sample(lambda: learner.learn(trainer.rollout, trainer.stats), size * config.update_epochs)
@@ -297,11 +293,8 @@ def updates(
 
         return measure_once
 
-    envs = range(config.num_envs)
-    result = {"update, 1 thread": measurement(PPO(config, policy, Alone(), envs))}
-    if usable_cores() > 1:
-        result["update, 2 threads"] = measurement(PPO(config, policy, Serial(), envs))
-    return result
+    counts, envs = [count for count in (1, 2, 4, 8) if count <= min(PARTS, usable_cores())], range(config.num_envs)
+    return {f"update, threads: {count}": measurement(PPO(config, policy, Serial(), envs, count)) for count in counts}
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from hypothesis import settings
 from fastpong.console.step import step_in_fast_core
 from fastpong.envs.base import LocalEnvs
 from fastpong.kernels.compile.jit import is_cached
-from fastpong.kernels.epochs import epoch_half
+from fastpong.kernels.epochs import learn_minibatches
 from tests.support.envs import ENGINES, step
 
 # The first example of a test may compile a kernel, and the machine may be busy: time is no criterion.
@@ -40,7 +40,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """With an empty cache compile what many tests need, once: the first ones would all do it, at the same time."""
     if hasattr(session.config, "workerinput") or PLAIN:
         return
-    if is_cached(epoch_half) and is_cached(step_in_fast_core):
+    if is_cached(learn_minibatches) and is_cached(step_in_fast_core):
         return
     for one in [subprocess.Popen([sys.executable, "-c", code], cwd=ROOT) for code in COMPILE]:
         one.wait()

@@ -181,7 +181,7 @@ def entropy(probs: F64) -> float:
 
 
 def patch_at(images: Sequence[Any], position: int) -> frozenset[Pixel]:
-    """The set pixels in the 16×8 around a position. Twin of: patches.list_patches."""
+    """The set pixels in the 16×8 around a position. Twin of: patches.find_pairs, patches.list_patches."""
     found, (i, j) = set[Pixel](), divmod(position, 21)
     for f, image in enumerate(images):
         for y in range(16):
@@ -197,7 +197,7 @@ def bucket_by_minibatch(
 ) -> list[list[tuple[int, int]]]:
     """From (patch id, sample id) of a position: (patch id, row in it) for each minibatch, which lists sample ids.
 
-    Twin of: patches.bucket_by_minibatch.
+    Twin of: buckets.bucket_by_minibatch.
     """
     return [
         [(patch, minibatch.index(sample)) for patch, sample in pairs if sample in minibatch]
@@ -264,7 +264,7 @@ def hidden_inputs(sample: Sample, num_actions: int, kernel: Any, bias: Any) -> F
 
 
 def hidden_units(sample: Sample, num_actions: int, kernel: Any, bias: Any, w1: Any) -> F64:
-    """Twin of: conv.conv_hidden_forward, conv.add_side_inputs."""
+    """Twin of: conv.conv_hidden_forward, conv.finish_hidden."""
     inputs = hidden_inputs(sample, num_actions, kernel, bias)
     units: F64 = np.maximum(sum(inputs[i] * w1[i].astype(float) for i in np.flatnonzero(inputs)), 0.0)
     return units
@@ -346,7 +346,7 @@ def minibatch_gradient(
     samples: Sequence[Sample], learned: Sequence[Transition], num_actions: int, loss: Coefficients,
     kernel: Any, bias: Any, w1: Any, w2: Any,
 ) -> tuple[F64, F64, F64, F64]:  # fmt: skip
-    """Gradient of `minibatch_objective`, carried back layer by layer. Twin of: epochs.epoch_half."""
+    """Gradient of `minibatch_objective`, carried back layer by layer. Twin of: epochs.learn_minibatches."""
     grad_kernel, grad_bias = np.zeros(kernel.shape), np.zeros(bias.shape)
     grad_w1, grad_w2 = np.zeros(w1.shape), np.zeros(w2.shape)
     for sample, transition in zip(samples, learned, strict=True):

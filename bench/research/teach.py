@@ -23,11 +23,13 @@ from bench.research.plan import BEGINS, SCORE_ROWS, STEPS
 from bench.research.planning import Node
 from fastpong.arrays import F32
 from fastpong.kernels import epochs
-from fastpong.kernels.conv import add_side_inputs, side_rows
-from fastpong.kernels.patches import bucket_by_minibatch
+from fastpong.kernels.buckets import bucket_by_minibatch
+from fastpong.kernels.conv import finish_hidden, prefix_sums, side_rows
+from fastpong.kernels.patches import PARTS, POSITIONS
 from fastpong.kernels.structs import Epoch, Loss, Network, Transitions
 from fastpong.learners.ppo import VALUE_COEF
-from fastpong.learners.updater import Epochs, Samples, TwoThreads, Updater
+from fastpong.learners.threads import Threads, learner_threads
+from fastpong.learners.updater import Epochs, Samples, Updater
 from fastpong.parallel.comm import Serial
 from fastpong.policy import ConvPolicy
 from fastpong.runs.checkpoint import load
@@ -154,23 +156,21 @@ class Class:
 def log_probabilities(epoch: Epoch, network: Network) -> F32:
     """Return those of all actions, float32 (samples, actions), of an epoch whose samples are in order."""
     rows = []
-    for half in (0, 1):
-        offsets, slots, patch_ids = epoch.buckets.offsets, epoch.buckets.slots[half], epoch.buckets.patch_ids[half]
-        bucket_by_minibatch(epoch.patches[half], epoch.slots, offsets, slots, patch_ids)
-    work = [epochs.new_workspace(epoch.patches[half], network) for half in (0, 1)]
+    bucket_by_minibatch(epoch.patches, epoch.slots, epoch.buckets, 0, POSITIONS)
+    work, sums = epochs.new_workspace(epoch.patches, network), prefix_sums(network.kernel)
     for b in range(len(epoch.scales)):
-        for half in (0, 1):
-            epochs.forward_half(half, b, work[half], epoch, network)
         part = epoch.samples[epoch.offsets[b] : epoch.offsets[b + 1]]
-        hidden = epoch.hidden[0][: len(part)] + epoch.hidden[1][: len(part)]
-        add_side_inputs(*side_rows(epoch.inputs, part), network.w1, hidden)
+        totals = np.zeros((1, len(part), network.w1.shape[1]), np.int32)
+        for share in range(PARTS):
+            epochs.add_part(share, b, sums, work, epoch, network, totals[0])
+        hidden = finish_hidden(totals, 0, len(part), *side_rows(epoch.inputs, part), network.w1)
         logits = hidden @ network.w2[:-1, :-1].T + network.w2[:-1, -1]
         rows.append(logits - np.logaddexp.reduce(logits, 1, keepdims=True))
     return np.concatenate(rows)
 
 
 def learn(
-    updater: Updater, threads: TwoThreads, student: ConvPolicy, lanes: Lanes, weights: F32, rate: float,
+    updater: Updater, threads: Threads, student: ConvPolicy, lanes: Lanes, weights: F32, rate: float,
     rng: np.random.Generator,
 ) -> None:  # fmt: skip
     """Learn from the rows that were not used yet; `weights` float32 (rows, lanes) says how much each action counts."""
@@ -208,7 +208,7 @@ def main() -> None:
     if not lessons:
         options.error(f"there is no lessons-*.npz in {a.lessons}: python -m bench.research.plan {a.lessons} makes them")
     before, student = load_policy(a.agent), load_policy(a.student or a.agent)
-    threads, rng = TwoThreads(Serial()), np.random.default_rng(a.seed)
+    threads, rng = Threads(learner_threads(Serial())), np.random.default_rng(a.seed)
     updater, room = Updater(student.net, Serial(), threads), Class(before, student, lessons, a.seed, a.lanes)
     mean = {name: np.zeros(array.shape) for name, array in student.net.arrays.items()}
     averaged = 0

@@ -13,7 +13,8 @@ from bench.research.planning import Tree, chances_of, reach_of, solve, tree_of
 from bench.research.teach import Beginning, Class, learn
 from fastpong.arrays import U8
 from fastpong.config import Config, make_config
-from fastpong.learners.updater import TwoThreads, Updater
+from fastpong.learners.threads import Threads
+from fastpong.learners.updater import Updater
 from fastpong.parallel.comm import Serial
 from fastpong.pong import SCREEN
 from fastpong.runs.find import SHIPPED
@@ -105,7 +106,7 @@ def test_what_is_planned_is_learned(config: Config, tree: Tree, tmp_path: Path) 
     save(tmp_path / "lessons-0.npz", Start(lanes.node(0), zlib.compress(lanes.screens[0].tobytes())), actions)
     lesson = Beginning(tmp_path / "lessons-0.npz")
     assert max(lesson.values[tree.root]) == pytest.approx(value)
-    before, student, threads = policy_of(config), policy_of(config), TwoThreads(Serial())
+    before, student, threads = policy_of(config), policy_of(config), Threads(2)
     updater, room, rng = (
         Updater(student.net, Serial(), threads),
         Class(before, student, [lesson], 0, (12, 4, 8)),

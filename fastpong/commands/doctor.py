@@ -41,7 +41,7 @@ def examine(comm: Communicator) -> dict[str, Any]:
         "processor": processor(),
         "cores": f"{usable_cores()} usable of {os.cpu_count()}",
         "threads": ", ".join(f"{name}={os.environ[name]}" for name in THREAD_VARIABLES if name in os.environ)
-        or "no variable set: env subprocesses use one each, the learner one per core up to two",
+        or "no variable set: env subprocesses use one each, the learner one per core up to eight",
     }
     cores = check_workers(1 << 16, None, comm.local_size)
     facts["ranks"] = f"{comm.size}, {comm.local_size} to these cores: {cores} for each"

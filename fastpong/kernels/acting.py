@@ -5,7 +5,7 @@ import numpy as np
 from fastpong.arrays import F32, I64, U8
 from fastpong.dense import CELL, GRID
 from fastpong.kernels.compile.jit import fused, kernel, new_matrix
-from fastpong.kernels.conv import add_side_inputs, conv_hidden_forward, prefix_sums, side_rows
+from fastpong.kernels.conv import conv_hidden_forward, finish_hidden, prefix_sums, side_rows
 from fastpong.kernels.gathers import LENGTH_BITS, add_strip
 from fastpong.kernels.losses import outputs
 from fastpong.kernels.patches import POSITIONS, cell_of, patch_strip
@@ -78,14 +78,13 @@ def patches_of_few(
         ends[m + 1] = pairs
     for position in range(POSITIONS):
         offsets[position + 1] += offsets[position]
-    patch_ids, sample_ids, places = np.empty(pairs, np.int32), np.empty(pairs, np.int32), offsets.copy()
+    patch_ids, sample_ids, starts = np.empty(pairs, np.int32), np.empty(pairs, np.int32), offsets.copy()
     for m in range(len(samples)):
         for e in range(ends[m], ends[m + 1]):
-            patch_ids[places[positions[e]]], sample_ids[places[positions[e]]] = e, m
-            places[positions[e]] += 1
+            patch_ids[starts[positions[e]]], sample_ids[starts[positions[e]]] = e, m
+            starts[positions[e]] += 1
     # No list of strips: the channels are known.
-    first, last = np.int64(0), np.int64(POSITIONS)  # Numba compiles once more for numbers that it knows
-    return Patches(offsets[:1], positions[:0], offsets, patch_ids, sample_ids, int(first), int(last)), channels
+    return Patches(offsets[:1], positions[:0], np.arange(POSITIONS), offsets, patch_ids, sample_ids), channels
 
 
 @fused
@@ -104,15 +103,16 @@ def act(
     """
     samples, chosen, arrays = first + members, np.empty(len(members), np.uint8), inputs.arrays
     stamp = np.int64(1)
-    hidden = new_matrix(len(samples), network.w1.shape[1])
-    hidden[:] = np.float32(0.0)
+    totals = np.zeros((1, len(samples), network.w1.shape[1]), np.int32)
     patches, channels = patches_of_few(inputs, samples, network)
-    bucket = Bucket(patches.offsets[:-1], patches.offsets[1:], patches.sample_ids, patches.patch_ids)
+    begins, ends, place = patches.offsets[:-1], patches.offsets[1:], np.int64(0)
+    bucket = Bucket(begins, ends, patches.sample_ids, patches.patch_ids, int(place), int(place + POSITIONS))
     # All patches are stamped: their channels are known.
-    work = Workspace(np.ones(len(patches.patch_ids), np.int64), channels, channels, channels)
-    conv_hidden_forward(patches, bucket, network, channels, work, stamp, hidden)
+    stamps = np.ones(len(patches.patch_ids), np.int64)
+    work = Workspace(stamps, stamps, channels, channels, channels)
+    conv_hidden_forward(patches, bucket, network, channels, work, stamp, totals[0])
     rows, owners = side_rows(inputs, samples)
-    add_side_inputs(rows, owners, network.w1, hidden)
+    hidden = finish_hidden(totals, 0, len(samples), rows, owners, network.w1)
     probs, logs = np.empty(inputs.num_actions, np.float32), np.empty(inputs.num_actions, np.float32)
     for m in range(len(samples)):
         sample, before = samples[m], samples[m] - inputs.envs  # before the first row: not used

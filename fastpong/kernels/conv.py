@@ -26,7 +26,16 @@ from fastpong.kernels.gathers import add_to_rows, conv_backward, conv_forward, s
 from fastpong.kernels.optimiser import adam
 from fastpong.kernels.patches import POSITIONS
 from fastpong.kernels.structs import Adam, Bucket, Inputs, Network, Patches, Rates, Workspace
-from fastpong.kernels.tiles import CHANNELS, PATCH_BLOCK, add_dots, add_four_outer, add_outer, four_products, products
+from fastpong.kernels.tiles import (
+    CHANNELS,
+    ONE,
+    PATCH_BLOCK,
+    add_dots,
+    add_four_outer,
+    add_outer,
+    four_products,
+    products,
+)
 
 SIDE = POSITIONS * CHANNELS
 """The first row of `w1` that belongs to a side input."""
@@ -126,24 +135,25 @@ def list_new(
 
 @fused
 def conv_hidden_forward(
-    patches: Patches,  # of the positions that are this call's
-    bucket: Bucket,  # their pairs in this minibatch
+    patches: Patches,
+    bucket: Bucket,  # the pairs of some positions in this minibatch
     network: Network,  # w1 has a multiple of 64 columns
     sums: F32,  # see prefix_sums
     work: Workspace,  # visited and channels: in and out
     stamp: Any,  # of the patches whose channels are known
-    hidden: F32,  # (m, hidden) in and out: what the positions contribute is added
+    totals: I32,  # (m, hidden) in and out: what the positions contribute is added, `ONE` for 1
 ) -> None:
     """Compute the channels of patches, and what positions contribute to the hidden units of a minibatch.
 
     Twin: naive.hidden_units.
     """
     w1, channels, patch_ids = network.w1, work.channels, bucket.patch_ids
-    count, columns = len(hidden), w1.shape[1]  # a position has at most one pair of each sample
+    count, columns = len(totals), w1.shape[1]  # a place has at most one pair of each sample
     ids, heads, groups = np.empty(count, np.int64), np.empty(count + 1, np.int64), np.empty(count, np.int64)
-    new, results = np.empty(count, np.int64), new_matrix(np.int64(GROUP_BLOCK), columns)
-    for position in range(patches.first, patches.last):
-        base, begin, end = position * CHANNELS, np.int64(bucket.begins[position]), np.int64(bucket.ends[position])
+    new, results = np.empty(count, np.int64), new_matrix(np.int64(GROUP_BLOCK), columns).view(np.int32)
+    for place in range(bucket.first, bucket.last):
+        position, begin, end = patches.positions[place], np.int64(bucket.begins[place]), np.int64(bucket.ends[place])
+        base = position * CHANNELS
         if begin == end:
             continue
         total = list_groups(patch_ids, begin, end, ids, heads, groups)
@@ -161,7 +171,7 @@ def conv_hidden_forward(
                     four_products(results, channels, w1, base, j, ids, n, n - first)
                 for n in range(fours, last):
                     products(results, channels, w1, base, j, ids, n, n - first)
-                add_to_rows(hidden, bucket.slots, heads[first], heads[last], results, groups, begin, j)
+                add_to_rows(totals, bucket.slots, heads[first], heads[last], results, groups, begin, j)
 
 
 @kernel
@@ -169,7 +179,7 @@ def side_rows(
     inputs: Inputs,
     samples: I64,  # (m,)
 ) -> tuple[I64, I64]:
-    """List the rows of `w1` that belong to the side inputs of some samples, and the index of each one's sample.
+    """List the side inputs of some samples, as rows of `w1` from `SIDE` on, and the index of each one's sample.
 
     A sample has the row of the constant, then those of its actions before, the latest first.
     """
@@ -178,7 +188,7 @@ def side_rows(
     rows, owners = np.empty(most, np.int64), np.empty(most, np.int64)
     for m in range(len(samples)):
         for lag in range(min(inputs.action_history, arrays.steps_since_reset[samples[m]]) + 1):
-            row = np.int64(SIDE)
+            row = np.int64(0)
             if lag > 0:
                 row += 1 + (lag - 1) * inputs.num_actions + np.int64(arrays.actions[samples[m] - lag * inputs.envs])
             rows[count], owners[count] = row, m
@@ -187,22 +197,34 @@ def side_rows(
 
 
 @kernel
-def add_side_inputs(
+def finish_hidden(
+    totals: I32,  # (threads, …, hidden) what positions contribute, see `conv_hidden_forward`; out: something else
+    first: int,  # the samples have the rows first … last − 1 of each
+    last: int,
     rows: I64,  # (n,) as `side_rows` lists them
     owners: I64,  # (n,)
     w1: F32,
-    hidden: F32,  # (m, hidden) in: what the positions contribute; out: the hidden units
-) -> None:
-    """Complete the hidden units of some samples: what the side inputs contribute, and the relu.
+) -> F32:
+    """Return the hidden units of some samples, float32 (m, hidden): with the side inputs, after the relu.
 
     Twin: naive.hidden_units.
     """
+    side, hidden, one = w1[SIDE:], new_matrix(last - first, w1.shape[1]), np.float32(1.0 / ONE)
+    for m in range(len(hidden)):
+        total, unit = totals[0, first + m], hidden[m]
+        for other in range(1, len(totals)):
+            more = totals[other, first + m]
+            for j in range(len(total)):
+                total[j] += more[j]
+        for j in range(len(total)):
+            unit[j] = one * np.float32(total[j])
     for j in range(0, hidden.shape[1], COLUMNS):
-        add_to_rows(hidden, owners, np.int64(0), np.int64(len(rows)), w1, rows, np.int64(0), j)
+        add_to_rows(hidden, owners, np.int64(0), np.int64(len(rows)), side, rows, np.int64(0), j)
     for m in range(len(hidden)):
         unit = hidden[m]
         for j in range(len(unit)):
             unit[j] = unit[j] if unit[j] > 0.0 else np.float32(0.0)
+    return hidden
 
 
 @kernel
@@ -210,38 +232,40 @@ def side_gradient(
     rows: I64,  # (n,) as `side_rows` lists them
     owners: I64,  # (n,)
     grad_hidden: F32,  # (m, hidden) gradient of the hidden units, 0 where the relu is off
-    grad_w1: F32,  # (7072, hidden) in and out: the gradient is added
+    grad_side: F32,  # (16, hidden) in and out: the gradient is added
 ) -> None:
     """Carry the gradient of the hidden units of some samples back to the side inputs' rows."""
     for j in range(0, grad_hidden.shape[1], COLUMNS):
-        add_to_rows(grad_w1, rows, np.int64(0), np.int64(len(rows)), grad_hidden, owners, np.int64(0), j)
+        add_to_rows(grad_side, rows, np.int64(0), np.int64(len(rows)), grad_hidden, owners, np.int64(0), j)
 
 
 @fused
 def conv_hidden_backward(
     patches: Patches,  # as for `conv_hidden_forward`, here and in the next
     bucket: Bucket,
-    network: Network,  # w1 in; out: new weights for the positions of this call, if `state.apply`
+    network: Network,  # w1 in; out: new weights for these positions, if `state.apply`
     grad_hidden: F32,  # (m, hidden) gradient of the hidden units, 0 where the relu is off
     work: Workspace,  # channels: in; visited and grad_sums: in and out
     stamp: int,  # where grad_channels counts; another one than in `conv_hidden_forward`
-    gradients: tuple[Network, Network],  # in and out: w1 of the first, unless `state.apply`, and bias of the second
+    grad_w1: F32,  # (7072, hidden) in and out, unless `state.apply`
+    grad_bias: F32,  # (16,) in and out
     optimiser: tuple[Adam, Rates],  # in and out, if `apply`; `touched`: set for the positions that have pairs
 ) -> None:
     """Carry the gradient of the hidden units back to the positions' rows of `w1`, and to the convolution."""
     w1, channels, grad_channels = network.w1, work.channels, work.grad_channels
-    (state, rates), (shared, own) = optimiser, gradients
+    used, (state, rates) = work.used, optimiser
     exp_avg, exp_avg_sq = state.exp_avg.w1.reshape(-1), state.exp_avg_sq.w1.reshape(-1)
     count, columns = len(grad_hidden), w1.shape[1]
     ids, heads, groups = np.empty(count, np.int64), np.empty(count + 1, np.int64), np.empty(count, np.int64)
-    sums, used = new_matrix(np.int64(GROUP_BLOCK), columns), np.empty(len(work.visited) + 1, np.int64)
+    sums = new_matrix(np.int64(GROUP_BLOCK), columns)
     known: Any = np.int64(0)
     # A gradient that is applied at once needs no more room than a position's, which stays in the first cache.
-    target = new_matrix(np.int64(CHANNELS), columns) if state.apply else shared.w1
+    target = new_matrix(np.int64(CHANNELS), columns) if state.apply else grad_w1
     if state.apply:
         target[:] = np.float32(0.0)
-    for position in range(patches.first, patches.last):
-        base, begin, end = position * CHANNELS, np.int64(bucket.begins[position]), np.int64(bucket.ends[position])
+    for place in range(bucket.first, bucket.last):
+        position, begin, end = patches.positions[place], np.int64(bucket.begins[place]), np.int64(bucket.ends[place])
+        base = position * CHANNELS
         if begin == end:
             continue
         state.touched[position] = True
@@ -267,6 +291,6 @@ def conv_hidden_backward(
     for i in range(known):
         p = used[i]
         conv_backward(
-            channels, grad_channels, p, own.bias, work.grad_sums, patches.strips,
+            channels, grad_channels, p, grad_bias, work.grad_sums, patches.strips,
             patches.strip_offsets[p], patches.strip_offsets[p + 1],
         )  # fmt: skip

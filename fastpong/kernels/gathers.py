@@ -1,7 +1,7 @@
 """Sums over lists whose totals stay in registers: of the strips of a patch, and of the rows of a matrix.
 
-As in `tiles.py`, plain Python says what the LLVM vector code below it computes. Matrices are float32 and contiguous; a
-list is given by an array and the numbers `start` … `end` − 1 of it.
+As in `tiles.py`, plain Python says what the LLVM vector code below it computes. Matrices are contiguous and float32, or
+int32 in `add_to_rows`; a list is given by an array and the numbers `start` … `end` − 1 of it.
 """
 
 from typing import Any
@@ -15,6 +15,7 @@ from fastpong.kernels.compile.simd import (
     INT64,
     VECTORS_PER_TILE,
     ZEROS,
+    add,
     add_products,
     load,
     loop,
@@ -97,7 +98,7 @@ def conv_backward(
 
 
 def _add_to_rows(
-    matrix: F32, rows: Any, start: Any, end: Any, others: F32, groups: I64, begin: Any, column: int
+    matrix: Any, rows: Any, start: Any, end: Any, others: Any, groups: I64, begin: Any, column: int
 ) -> None:
     """matrix[rows[k]] += others[groups[k − begin]] for the k of a list, in the columns of a tile."""
     part = slice(column, column + COLUMNS)
@@ -113,7 +114,7 @@ def add_to_rows(
     with loop(b, start, end) as (k, _):
         group, place = groups[b.sub(k, begin)], matrix.at(rows[k], column)
         old, added = (load(b, at, VECTORS_PER_TILE) for at in (place, others.at(group, column)))
-        store(b, place, [b.fadd(x, y) for x, y in zip(old, added, strict=True)])
+        store(b, place, [add(b, x, y) for x, y in zip(old, added, strict=True)])
 
 
 def _sum_rows(sums: F32, matrix: F32, rows: Any, start: Any, end: Any, groups: I64, begin: Any, column: int) -> None:

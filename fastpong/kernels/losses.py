@@ -50,7 +50,7 @@ def loss_gradient(
     loss: Loss,
     grad_w2: F32,  # in and out: the gradient is added
     grad_hidden: F32,  # (m, hidden) out: 0 where the relu is off
-    statistics: F64,  # (4,) in and out: sums of entropy, KL, clipped samples, squared value error
+    statistics: F64,  # (≥ 4,) in and out: sums of entropy, KL, clipped samples, squared value error
 ) -> None:
     """Add the gradient of some samples, uphill, to that of `w2`; write that of the hidden units.
 

@@ -11,9 +11,9 @@ and neighbouring positions are 8 rows or 4 columns apart. Of 441 patches about 2
       8 │   │   │
 
 Most patches repeat: a batch has about 200,000 pairs of a position and a sample, of which 8,000 patches are distinct,
-and a patch occurs mostly at the same few positions. So everything is computed once for each distinct patch, or once for
-each at a position, and not once for each sample. The patches do not depend on weights: they are listed once for a
-batch, and serve all of its epochs.
+and a patch occurs mostly at the same few positions. So everything is computed once for each distinct patch of a part of
+the positions, or once for each at a position, and not once for each sample. The patches do not depend on weights: they
+are listed once for a batch, and serve all of its epochs.
 """
 
 from typing import Any, NamedTuple
@@ -25,29 +25,38 @@ from fastpong.dense import CELL, GRID
 from fastpong.kernels.compile.jit import kernel
 from fastpong.kernels.gathers import LENGTH_BITS
 from fastpong.kernels.preprocess import STRIP_ROWS
-from fastpong.kernels.structs import Inputs, Patches
+from fastpong.kernels.structs import Inputs
+from fastpong.kernels.table import Table, larger, new_table, slot_of
 from fastpong.pong import COURT
 
 POSITIONS = GRID[0] * GRID[1]
 
+BY_COLUMN = np.arange(POSITIONS).reshape(GRID).T.reshape(-1)
+"""The positions column by column. A paddle stays in its columns, and looks alike in each row."""
+
+PARTS = 8
+"""Parts of the positions, and of a minibatch's samples, which threads divide among them.
+
+They are as many on any machine, and float sums of theirs are joined in their order: so a seed has the same sums with
+any number of threads.
+"""
+
+_BITS = 11  # of a hash, which tell patches at a position apart where their number need not be exact
 _ROWS, _COLUMNS, _WIDTH = CELL[0], CELL[1], GRID[1]
 _COURT_WIDTH = COURT[1]
-_MIN_TABLE = 2048  # slots of the hash table
-_EXAMINED = 1024  # samples, to find the middle position
 _GOLDEN, _MUL_1, _MUL_2 = (np.uint64(x) for x in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 assert 1 << LENGTH_BITS == STRIP_ROWS
 
 
-class _Table(NamedTuple):
-    """The patches found so far: a hash table with open addressing, and lists that grow with it."""
+class Pairs(NamedTuple):
+    """The pairs of some samples, in their order."""
 
-    keys: U64  # (slots, a power of 2) hash of the patch, 0: free
-    names: I32  # (slots,) which patch it is
-    positions: I32  # (≥ pairs,) of all pairs, in order of the samples
-    patch_ids: I32  # (≥ pairs,)
-    strip_offsets: I32  # (≥ patches + 1,) see `Patches`, here and in the next
-    strips: I32
+    ends: I64  # (samples + 1,) how many pairs the samples before have
+    positions: I32  # (≥ pairs,)
+    keys: U64  # (≥ pairs,) hash of the patch, not 0
+    counts: I64  # (441,) pairs at each position
+    distinct: I64  # (441,) about how many patches there are at each position
 
 
 @kernel
@@ -78,222 +87,174 @@ def cell_of(strip: Any) -> Any:
 
 
 @kernel
-def _add_samples(
+def find_pairs(
     inputs: Inputs,
-    samples: I64,
-    first: Any,
-    last: Any,
-    m: Any,  # the first sample that is to be added
-    ends: I32,  # (samples + 1,) in and out: pairs of all samples before each; that of sample `m` is known
-    known: Any,  # how many patches there are
-    table: _Table,  # in and out
-) -> tuple[int, int]:
-    """Add samples as long as there is room for them; return the next sample, and how many patches there are."""
-    strips, arrays, envs, frames = inputs.images, inputs.arrays, inputs.envs, inputs.frame_stack
-    keys, names, positions, patch_ids = table.keys, table.names, table.positions, table.patch_ids
-    # Of each position, in a sample; and of each cell, which has the number of the first of its positions: its strips.
-    hashes, visited = np.zeros(POSITIONS, np.uint64), np.full(POSITIONS, -1, np.int64)
-    cells, cell_visited = np.zeros((frames, POSITIONS, 2), np.int64), np.full((frames, POSITIONS), -1, np.int64)
-    pair: Any = np.int64(ends[m])
-    made: Any = np.int64(table.strip_offsets[known])
-    while m < len(samples):
-        begin, images, most = pair, min(arrays.steps_since_reset[samples[m]] + 1, frames), 0
-        for f in range(images):
-            most += 4 * arrays.lengths[samples[m] - f * envs]
-        if pair + most >= len(patch_ids) or made + most > len(table.strips) or 2 * (known + most) > len(keys):
-            break
-        for f in range(images):
+    samples: I64,  # (m,) some of the listed samples
+) -> Pairs:
+    """Find the positions of some samples whose patch is not empty, and hash the patch. Twin: naive.patch_at.
+
+    A hash is the sum of those of a patch's strips (Zobrist, "A new hashing method with application for game playing",
+    1970). Two patches are held to be the same if 63 bits are: of n different patches two are confused with a chance of
+    n² / 2⁶⁴, 10⁻¹¹ for those of a batch.
+    """
+    strips, arrays, envs, frames, most = inputs.images, inputs.arrays, inputs.envs, inputs.frame_stack, 0
+    for sample in samples:
+        for f in range(min(arrays.steps_since_reset[sample] + 1, frames)):
+            most += 4 * arrays.lengths[sample - f * envs]
+    ends, counts = np.zeros(len(samples) + 1, np.int64), np.zeros(POSITIONS, np.int64)
+    distinct, seen = np.zeros(POSITIONS, np.int64), np.zeros((POSITIONS, 1 << _BITS - 6), np.uint64)
+    positions, keys = np.empty(most + 1, np.int32), np.empty(most + 1, np.uint64)
+    hashes, visited, pair = np.zeros(POSITIONS, np.uint64), np.full(POSITIONS, -1, np.int64), np.int64(0)
+    for m in range(len(samples)):
+        for f in range(min(arrays.steps_since_reset[samples[m]] + 1, frames)):
             sample = samples[m] - f * envs
             k, end = arrays.offsets[sample], arrays.offsets[sample] + arrays.lengths[sample]
-            while k < end:  # the strips of a cell are one after the other, and cells come in order
-                head, cell, mixed = k, cell_of(strips[k]), np.uint64(0)
-                if cell >= last:
-                    break
-                if cell + _WIDTH + 1 < first:
-                    k += 1
-                    continue
+            while k < end:  # the strips of a cell are one after the other
+                cell, mixed = cell_of(strips[k]), np.uint64(0)
                 while k < end and cell_of(strips[k]) == cell:
                     mixed += _mixed(patch_strip(strips[k], f * _COLUMNS))
                     k += 1
-                cells[f, cell, 0], cells[f, cell, 1], cell_visited[f, cell] = head, k, m
                 for d in range(4):
                     position = cell + (d >> 1) * _WIDTH + (d & 1)
-                    # Without a branch, since none could be foreseen; other calls' positions are not read again.
-                    positions[pair] = position
-                    pair += (visited[position] != m) & (first <= position) & (position < last)
+                    positions[pair] = position  # without a branch, since none could be foreseen
+                    pair += visited[position] != m
                     visited[position] = m
                     # Rotated by quarters, so that the same cell elsewhere in the patch counts differently.
                     hashes[position] += mixed << np.uint64(16 * d) | mixed >> np.uint64(64 - 16 * d & 63)
-        for e in range(begin, pair):
+        for e in range(ends[m], pair):
             position = np.int64(positions[e])
-            key = hashes[position] | np.uint64(1)  # 0: a free slot
+            keys[e] = hashes[position] | np.uint64(1)  # 0: a free slot
             hashes[position] = np.uint64(0)
-            at = _slot_of(keys, key)
-            if keys[at] == np.uint64(0):
-                keys[at], names[at] = key, known
-                for f in range(images):
-                    for d in range(4):
-                        cell = position - (d >> 1) * _WIDTH - (d & 1)
-                        if cell >= 0 and cell_visited[f, cell] == m:
-                            for k in range(cells[f, cell, 0], cells[f, cell, 1]):
-                                table.strips[made] = patch_strip(strips[k], (d * frames + f) * _COLUMNS)
-                                made += 1
+            counts[position] += 1
+            word, bit = np.int64(keys[e] >> np.uint64(64 - _BITS + 6)), keys[e] >> np.uint64(64 - _BITS) & np.uint64(63)
+            distinct[position] += np.int64(~seen[position, word] >> bit & np.uint64(1))
+            seen[position, word] |= np.uint64(1) << bit
+        ends[m + 1] = pair
+    return Pairs(ends, positions, keys, counts, distinct)
+
+
+@kernel
+def sort_by_place(
+    pairs: Pairs,
+    first: int,  # index among the listed samples of the first one of `pairs`
+    starts: I64,  # (441,) in: where its pairs at a position go; out: where they end
+    keys: U64,  # (all pairs,) out
+    sample_ids: I32,  # (all pairs,) out
+) -> None:
+    """Sort the pairs of some samples by place."""
+    for m in range(len(pairs.ends) - 1):
+        for e in range(pairs.ends[m], pairs.ends[m + 1]):
+            at = starts[pairs.positions[e]]
+            keys[at], sample_ids[at] = pairs.keys[e], first + m
+            starts[pairs.positions[e]] = at + 1
+
+
+@kernel
+def _name_patches(
+    offsets: I32,  # (442,) pairs at each place
+    keys: U64,
+    sample_ids: I32,
+    place: Any,  # of the first pair that is to be named
+    k: Any,  # that pair
+    last: Any,  # the places before this one
+    known: Any,  # how many patches there are
+    table: Table,  # in and out
+    patch_ids: I32,  # (pairs,) out
+) -> tuple[int, int, int]:
+    """Name the patches of pairs as long as there is room; return the next place and pair, and how many patches."""
+    slots, names, firsts = table.keys, table.names, table.firsts
+    while place < last:
+        end = offsets[place + 1]
+        while k < end:
+            at = slot_of(slots, keys[k])
+            if slots[at] == np.uint64(0):
+                if known == len(firsts):
+                    return place, k, known
+                slots[at], names[at], firsts[known] = keys[k], known, place << 32 | np.int64(sample_ids[k])
                 known += 1
-                table.strip_offsets[known] = made
-            patch_ids[e] = names[at]
-        m += 1
-        ends[m] = pair
-    return m, known
+            patch_ids[k] = names[at]
+            k += 1
+        place += 1
+    return place, k, known
+
+
+@kernel
+def _strips_of(
+    inputs: Inputs,
+    samples: I64,
+    positions: I64,
+    firsts: I64,  # (patches,) place · 2³² + index of a sample where each patch is
+) -> tuple[I32, I32]:
+    """Return `strip_offsets` and `strips` of some patches, see `Patches`."""
+    arrays, envs, frames, images, most = inputs.arrays, inputs.envs, inputs.frame_stack, inputs.images, 0
+    for first in firsts:
+        sample = samples[first & 0xFFFFFFFF]
+        for f in range(min(arrays.steps_since_reset[sample] + 1, frames)):
+            most += arrays.lengths[sample - f * envs]
+    offsets, strips, made = np.zeros(len(firsts) + 1, np.int32), np.empty(most + 1, np.int32), 0
+    for p in range(len(firsts)):
+        position, sample = positions[firsts[p] >> 32], samples[firsts[p] & 0xFFFFFFFF]
+        for f in range(min(arrays.steps_since_reset[sample] + 1, frames)):
+            begin = arrays.offsets[sample - f * envs]
+            for k in range(begin, begin + arrays.lengths[sample - f * envs]):
+                back = position - cell_of(images[k])
+                if back < 0:
+                    break  # cells come in order
+                below, right = back >= _WIDTH, back - _WIDTH * (back >= _WIDTH)
+                # Without a branch, since none could be foreseen.
+                strips[made] = patch_strip(images[k], ((2 * below + right) * frames + f) * _COLUMNS)
+                made += right < 2
+        offsets[p + 1] = made
+    return offsets, strips[:made]
 
 
 @kernel
 def list_patches(
     inputs: Inputs,
     samples: I64,  # (m,) the listed samples
-    first: Any,  # the positions first … last − 1 are this call's
-    last: Any,
-) -> Patches:
-    """List the distinct patches of some samples. Twin: naive.patch_at.
+    positions: I64,  # (441,) see `Patches`, here and in the next
+    offsets: I32,  # (442,)
+    first: int,  # the places first … last − 1 are this call's
+    last: int,
+    keys: U64,  # (pairs,)
+    patch_ids: I32,  # (pairs,) out: counted from 0, ascending at each place
+    sample_ids: I32,  # (pairs,) in; out: in this order
+) -> tuple[I32, I32]:
+    """List the distinct patches of some places: return `strip_offsets` and `strips`, see `Patches`.
 
-    Two patches are held to be the same if 63 bits of their hashes are, a sum over their strips (Zobrist, "A new hashing
-    method with application for game playing", 1970): of n different patches two are confused with a chance of n² / 2⁶⁴,
-    10⁻¹¹ for those of a batch.
+    Twin: naive.patch_at.
     """
-    size = _MIN_TABLE
-    while size < 4 * len(samples):
-        size *= 2
-    table = _Table(
-        np.zeros(size, np.uint64), np.zeros(size, np.int32), np.empty(4 * size, np.int32), np.empty(4 * size, np.int32),
-        np.zeros(4 * size + 1, np.int32), np.empty(4 * size, np.int32),
-    )  # fmt: skip
-    ends = np.zeros(len(samples) + 1, np.int32)
-    done: Any = np.int64(0)  # not 0, for which Numba would compile once more
+    table = new_table()
+    place: Any = np.int64(first)  # not an argument, for which Numba would compile once more
+    k: Any = np.int64(offsets[first])
     known: Any = np.int64(0)
     while True:
-        done, known = _add_samples(inputs, samples, first, last, done, ends, known, table)
-        if done == len(samples):
+        place, k, known = _name_patches(offsets, keys, sample_ids, place, k, np.int64(last), known, table, patch_ids)
+        if place == last:
             break
-        table = _larger(table)  # outside of the loop over samples, which would take twice as long
-    offsets, patch_ids, sample_ids = _sort(table.positions, table.patch_ids, ends, known)
-    strip_offsets = table.strip_offsets[: known + 1]
-    return Patches(strip_offsets, table.strips[: strip_offsets[known]], offsets, patch_ids, sample_ids, first, last)
+        table = larger(table)  # outside of the loop over pairs, which would take twice as long
+    _sort_by_patch(offsets, first, last, known, patch_ids, sample_ids)
+    return _strips_of(inputs, samples, positions, table.firsts[:known])
 
 
 @kernel
-def _sort(
-    positions: I32,  # (≥ pairs,) in order of the samples
-    patch_ids: I32,  # (≥ pairs,)
-    ends: I32,  # (samples + 1,)
-    known: Any,  # patches
-) -> Any:
-    """Sort pairs by patch, and then by position; both keep the order of equals. Returns three arrays of `Patches`."""
-    pairs = ends[len(ends) - 1]
-    where, offsets = np.zeros(known + 1, np.int32), np.zeros(POSITIONS + 1, np.int32)
-    for e in range(pairs):
-        where[patch_ids[e] + 1] += 1
-        offsets[positions[e] + 1] += 1
+def _sort_by_patch(offsets: I32, first: int, last: int, known: Any, patch_ids: I32, sample_ids: I32) -> None:
+    """Sort the pairs of each of some places by patch; equals stay in order."""
+    begin, end = np.int64(offsets[first]), np.int64(offsets[last])
+    where = np.zeros(known + 1, np.int64)
+    for k in range(begin, end):
+        where[patch_ids[k] + 1] += 1
     for p in range(known):
         where[p + 1] += where[p]
-    by_patch = np.empty(pairs, np.int64)  # sample · 2¹⁶ + position
-    for m in range(len(ends) - 1):
-        for e in range(ends[m], ends[m + 1]):
-            by_patch[where[patch_ids[e]]] = m << 16 | positions[e]
-            where[patch_ids[e]] += 1
-    for q in range(POSITIONS):
-        offsets[q + 1] += offsets[q]
-    sorted_ids, sample_ids = np.empty(pairs, np.int32), np.empty(pairs, np.int32)
-    e, position_ends = 0, offsets.copy()
+    by_patch = np.empty(end - begin, np.int64)  # place · 2³² + sample
+    for place in range(first, last):
+        for k in range(offsets[place], offsets[place + 1]):
+            by_patch[where[patch_ids[k]]] = place << 32 | np.int64(sample_ids[k])
+            where[patch_ids[k]] += 1
+    e, place_ends = 0, offsets[first:last].copy()
     for p in range(known):
         while e < where[p]:  # by now the end of the patch's pairs
-            position = by_patch[e] & 0xFFFF
-            sorted_ids[position_ends[position]], sample_ids[position_ends[position]] = p, by_patch[e] >> 16
-            position_ends[position] += 1
+            place = (by_patch[e] >> 32) - first
+            patch_ids[place_ends[place]], sample_ids[place_ends[place]] = p, by_patch[e] & 0xFFFFFFFF
+            place_ends[place] += 1
             e += 1
-    return offsets, sorted_ids, sample_ids
-
-
-@kernel
-def _doubled(numbers: I32) -> I32:
-    """Return an array of twice the size that begins with these."""
-    more = np.empty(2 * len(numbers), np.int32)
-    for i in range(len(numbers)):
-        more[i] = numbers[i]
-    return more
-
-
-@kernel
-def _slot_of(
-    keys: U64,  # (a power of 2,) 0: free
-    key: Any,  # uint64
-) -> Any:
-    """Return the slot of a key in the table, or the one for it."""
-    last = len(keys) - 1
-    at = np.int64(key >> np.uint64(33)) & last
-    while keys[at] != key and keys[at] != np.uint64(0):
-        at = (at + 1) & last
-    return at
-
-
-@kernel
-def _larger(table: _Table) -> _Table:
-    """Return a table with the same patches that is twice as large."""
-    keys, names = np.zeros(2 * len(table.keys), np.uint64), np.zeros(2 * len(table.keys), np.int32)
-    for i in range(len(table.keys)):
-        if table.keys[i] != np.uint64(0):
-            at = _slot_of(keys, table.keys[i])
-            keys[at], names[at] = table.keys[i], table.names[i]
-    return _Table(
-        keys, names, _doubled(table.positions), _doubled(table.patch_ids), _doubled(table.strip_offsets),
-        _doubled(table.strips),
-    )  # fmt: skip
-
-
-@kernel
-def middle_position(inputs: Inputs, samples: I64) -> int:
-    """Return the position before which about half of the pairs are, going by a part of the samples."""
-    strips, arrays = inputs.images, inputs.arrays
-    counts = np.zeros(POSITIONS, np.int64)
-    for m in range(0, len(samples), max(1, len(samples) // _EXAMINED)):
-        cell, start = -1, arrays.offsets[samples[m]]
-        for k in range(start, start + arrays.lengths[samples[m]]):
-            if cell_of(strips[k]) != cell:
-                cell = cell_of(strips[k])
-                for d in range(4):
-                    counts[cell + (d >> 1) * _WIDTH + (d & 1)] += 1
-    half, middle, before = counts.sum(), 0, 0
-    while middle < POSITIONS and 2 * (before + counts[middle]) <= half:
-        before += counts[middle]
-        middle += 1
-    return middle
-
-
-@kernel
-def bucket_by_minibatch(
-    patches: Patches,
-    slots: I64,  # (listed,) minibatch · 2³² + row in it, of each listed sample; −1: in none
-    offsets: I32,  # (minibatches + 1, 441) out: see `Buckets`, for the positions of `patches`
-    rows: I32,  # (pairs,) out: the row of the sample in its minibatch
-    patch_ids: I32,  # (pairs,) out
-) -> None:
-    """Sort the pairs of each position by minibatch; patches stay in order. Twin: naive.bucket_by_minibatch."""
-    for position in range(patches.first, patches.last):
-        begin, end = patches.offsets[position], patches.offsets[position + 1]
-        for b in range(len(offsets)):
-            offsets[b, position] = 0
-        for k in range(begin, end):
-            slot = slots[patches.sample_ids[k]]
-            if slot >= 0:
-                offsets[(slot >> 32) + 1, position] += 1
-        offsets[0, position] = begin
-        for b in range(1, len(offsets)):
-            offsets[b, position] += offsets[b - 1, position]
-        # Each minibatch's offset moves on to the next one's while it gets its pairs: afterwards all are one too far.
-        for k in range(begin, end):
-            slot = slots[patches.sample_ids[k]]
-            if slot >= 0:
-                at = offsets[slot >> 32, position]
-                offsets[slot >> 32, position] += 1
-                rows[at], patch_ids[at] = slot & 0xFFFFFFFF, patches.patch_ids[k]
-        for b in range(len(offsets) - 1, 0, -1):
-            offsets[b, position] = offsets[b - 1, position]
-        offsets[0, position] = begin

@@ -72,28 +72,29 @@ class Patches(NamedTuple):
 
     strip_offsets: I32  # (patches + 1,) strips of patch p: strip_offsets[p] … strip_offsets[p + 1] − 1
     strips: I32  # (…,)
-    offsets: I32  # (442,) pairs at position q: offsets[q] … offsets[q + 1] − 1
-    patch_ids: I32  # (pairs,) ascending within a position
+    positions: I64  # (441,) the order in which positions are worked on: a *place* is an index of it
+    offsets: I32  # (442,) pairs at place q: offsets[q] … offsets[q + 1] − 1
+    patch_ids: I32  # (pairs,) ascending at each place
     sample_ids: I32  # (pairs,) indices into the listed samples
-    first: int  # the positions first … last − 1 are listed; others have no pairs
-    last: int
 
 
 class Bucket(NamedTuple):
-    """The pairs of one half of the positions that belong to one minibatch."""
+    """The pairs of some positions that belong to one minibatch."""
 
-    begins: I32  # (441,) pairs at position q: begins[q] … ends[q] − 1
+    begins: I32  # (441,) pairs at place q: begins[q] … ends[q] − 1
     ends: I32  # (441,)
     slots: I32  # (pairs,) the row of the sample in the minibatch
     patch_ids: I32  # (pairs,)
+    first: int  # the places are first … last − 1
+    last: int
 
 
 class Buckets(NamedTuple):
-    """The pairs of either half, bucketed by minibatch."""
+    """All pairs, bucketed by minibatch."""
 
-    offsets: I32  # (minibatches + 1, 441) of minibatch b at position q: offsets[b, q] … offsets[b + 1, q] − 1
-    slots: tuple[I32, I32]
-    patch_ids: tuple[I32, I32]
+    offsets: I32  # (minibatches + 1, 441) of minibatch b at place q: offsets[b, q] … offsets[b + 1, q] − 1
+    slots: I32  # (pairs,)
+    patch_ids: I32  # (pairs,)
 
 
 class Transitions(NamedTuple):
@@ -118,7 +119,8 @@ class Loss(NamedTuple):
 class Epoch(NamedTuple):
     """The minibatches of an epoch, and buffers for what they need."""
 
-    patches: tuple[Patches, Patches]  # of either half of the positions
+    patches: Patches  # no patch is of two parts of the positions
+    bounds: I64  # (PARTS + 1,) part p has the places bounds[p] … bounds[p + 1] − 1
     inputs: Inputs
     transitions: Transitions
     loss: Loss
@@ -128,18 +130,28 @@ class Epoch(NamedTuple):
     samples: I64  # (m,) sample_ids as indices into the rollout's arrays
     slots: I64  # (listed,) minibatch · 2³² + row in it, of each listed sample; −1: in none
     buckets: Buckets
-    hidden: tuple[F32, F32]  # (largest minibatch, hidden) what either half of the positions contributes
+    totals: I32  # (threads, ≥ largest minibatch, hidden) what each thread's positions contribute, `tiles.ONE` for 1
     grad_hidden: F32  # (largest minibatch, hidden)
-    statistics: F64  # (2, 4) of either half of the samples: entropy, KL, clipped samples, squared value error
+    statistics: F64  # (PARTS, 8) of each part of the samples: entropy, KL, clipped samples, squared value error, 0 …
 
 
 class Workspace(NamedTuple):
-    """What one half computes for its patches in a minibatch."""
+    """What a thread computes for the patches of its positions in a minibatch."""
 
     visited: I64  # (patches,) stamp of the pass that has computed this patch
+    used: I64  # (patches + 1,) the patches that have a gradient
     channels: F32  # (patches, 16)
     grad_channels: F32  # (patches, 16)
     grad_sums: F32  # gradient of the prefix sums
+
+
+class Rest(NamedTuple):
+    """The gradient of the weights that belong to no position."""
+
+    kernel: F32  # as in `Network`, here and in the next
+    bias: F32
+    side: F32  # (16, hidden) the last rows of `w1`
+    w2: F32
 
 
 class Rates(NamedTuple):

@@ -9,7 +9,8 @@ from fastpong.config import Config
 from fastpong.kernels import epochs, returns
 from fastpong.kernels.structs import Loss, Transitions
 from fastpong.learners.schedule import Schedule
-from fastpong.learners.updater import Epochs, Samples, TwoThreads, Updater
+from fastpong.learners.threads import Threads, learner_threads
+from fastpong.learners.updater import Epochs, Samples, Updater
 from fastpong.noise import SHUFFLE, stream_key
 from fastpong.parallel.comm import Communicator, normalized
 from fastpong.policy import ConvPolicy
@@ -32,17 +33,18 @@ class _Batch(NamedTuple):
 class PPO:
     """Runs several epochs of minibatches over every batch. See `fastpong.learners.base.Learner`.
 
-    It takes the settings, the policy whose weights to change, who learns together, and the envs of this rank.
+    It takes the settings, the policy whose weights to change, who learns together, the envs of this rank, and on how
+    many threads to learn: by default on `learner_threads`.
     `schedule` sets learning rate, coefficients, phase, and how large a batch is.
     """
 
     synchronise_every = 32
     ends_by_games = log_each_batch = False
-    SLOW_KERNELS = (epochs.epoch_half,)
+    SLOW_KERNELS = (epochs.learn_minibatches,)
 
-    def __init__(self, config: Config, policy: ConvPolicy, comm: Communicator, envs: range):
+    def __init__(self, config: Config, policy: ConvPolicy, comm: Communicator, envs: range, threads: int | None = None):
         self.config, self.policy, self._comm, self._envs = config, policy, comm, envs
-        self._threads = TwoThreads(comm)
+        self._threads = Threads(threads or learner_threads(comm))
         self._updater = Updater(policy.net, comm, self._threads)
         self.schedule = Schedule(config)
         self.statistics: dict[str, float | str | None] = {}
@@ -127,7 +129,7 @@ class PPO:
         goals = batch.returns[batch.learnable].astype(np.float64)
         rewards = rollout.arrays.rewards[begin : begin + len(batch.learnable)]
         own = {
-            **dict(zip(("entropy", "kl", "clipped", "error"), epochs.statistics.sum(0), strict=True)),
+            **dict(zip(("entropy", "kl", "clipped", "error"), epochs.statistics.sum(0), strict=False)),
             "goals": goals.sum(), "squares": np.square(goals).sum(), "samples": float(goals.size),
             "won": float(np.sum(rewards > 0)), "lost": float(np.sum(rewards < 0)),
         }  # fmt: skip

@@ -1,14 +1,16 @@
+import functools
 import math
-import threading
 
 import numpy as np
 import pytest
 
+from fastpong.arrays import I64
 from fastpong.envs.division import acting_workers, check_workers, divide, own_envs
 from fastpong.envs.engine import DEFAULT_ENGINE
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.errors import UsageError
-from fastpong.learners.updater import TwoThreads
+from fastpong.kernels.compile.barrier import arrive
+from fastpong.learners.threads import Threads, learner_threads
 from fastpong.parallel import machine
 from fastpong.parallel.comm import Serial, env_range
 from fastpong.parallel.machine import usable_cores
@@ -50,15 +52,21 @@ def cores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
     return count
 
 
+def arrive_as(seen: set[int], thread: int, progress: I64) -> bool:
+    """Leave one's number, and wait for the others."""
+    seen.add(thread)
+    return arrive(progress, thread, 1)
+
+
 @pytest.mark.parametrize(
     ("cores", "alone", "of_four"),
     [
         (1, (1, 1), (1, 1)),
         (2, (1, 2), (1, 1)),
-        (4, (3, 2), (1, 1)),
-        (8, (4, 2), (1, 2)),
-        (16, (4, 2), (1, 2)),
-        (128, (4, 2), (1, 2)),
+        (4, (3, 4), (1, 1)),
+        (8, (4, 8), (1, 2)),
+        (16, (4, 8), (1, 4)),
+        (128, (4, 8), (1, 8)),
     ],
     indirect=["cores"],
 )
@@ -68,8 +76,8 @@ def test_what_is_chosen_for_so_many_cores(cores: int, alone: tuple[int, int], of
         envs, comm = len(env_range(64, 0, ranks)), Serial(ranks)
         comm.local_size = ranks
         workers, threads = acting_workers(envs, None, DEFAULT_ENGINE, ranks), set[int]()
-        learner = TwoThreads(comm)
-        learner.run(lambda half, seen=threads: seen.add(threading.get_ident()), [0, 1])
+        learner = Threads(learner_threads(comm))
+        learner.run_with_barrier(functools.partial(arrive_as, threads))
         learner.close()
         assert (workers, len(threads)) == expected
         owned, _, groups, parts = divide(envs, workers, 2)

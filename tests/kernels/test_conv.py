@@ -10,7 +10,7 @@ from fastpong.kernels import conv
 from fastpong.kernels.conv import GROUP_BLOCK, list_groups, list_new
 from fastpong.kernels.structs import Bucket, Workspace
 from tests import naive
-from tests.support.kernels import SmallRollout, both_halves, random_network
+from tests.support.kernels import SmallRollout, listed, random_network
 
 PATCHES = 90
 SORTED = st.lists(st.integers(0, PATCHES - 1), min_size=1, max_size=150).map(sorted)
@@ -64,14 +64,20 @@ def test_prefix_sums_and_their_gradient(images: int) -> None:
 def test_hidden_units(real_screens: npt.NDArray[np.uint8], actions: int) -> None:
     rollout, samples = SmallRollout(real_screens, actions), np.array([12, 1, 8, 9, 13, 0])
     network = rollout.network
-    hidden, sums = np.zeros((6, network.w1.shape[1]), np.float32), conv.prefix_sums(network.kernel)
-    for half in both_halves(rollout.inputs, samples):
-        count = len(half.strip_offsets) - 1
-        channels = np.zeros((count, 16), np.float32)
-        work = Workspace(np.zeros(count, np.int64), channels, channels, sums)
-        bucket = Bucket(half.offsets[:-1], half.offsets[1:], half.sample_ids, half.patch_ids)
-        conv.conv_hidden_forward(half, bucket, network, sums, work, 1, hidden)
-    conv.add_side_inputs(*conv.side_rows(rollout.inputs, samples), network.w1, hidden)
+    totals, sums = np.zeros((6, network.w1.shape[1]), np.int32), conv.prefix_sums(network.kernel)
+    those = listed(rollout.inputs, samples)
+    patches, stamps = those.patches, np.zeros(len(those.patches.strip_offsets) - 1, np.int64)
+    channels = np.zeros((len(stamps), 16), np.float32)
+    work = Workspace(stamps, stamps, channels, channels, sums)
+    everywhere = []
+    for order in those.bounds, those.bounds[::-1]:
+        totals[:], stamps[:] = 0, 0
+        for first, last in (sorted(pair) for pair in zip(order, order[1:], strict=False)):
+            pairs = patches.offsets[:-1], patches.offsets[1:], patches.sample_ids, patches.patch_ids
+            conv.conv_hidden_forward(patches, Bucket(*pairs, first, last), network, sums, work, 1, totals)
+        everywhere.append(totals.copy())
+    np.testing.assert_array_equal(everywhere[0], everywhere[1])  # the order of sums does not matter
+    hidden = conv.finish_hidden(totals[None], 0, 6, *conv.side_rows(rollout.inputs, samples), network.w1)
     for m, sample in enumerate(samples.tolist()):
         ref = naive.hidden_units(rollout.sample(sample), actions, network.kernel, network.bias, network.w1)
         np.testing.assert_allclose(hidden[m], ref, rtol=1e-4, atol=1e-4)

@@ -1,19 +1,20 @@
 """Epochs of minibatches against plain loops on real screens and finite differences."""
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fastpong.arrays import F32, F64, I64, Bool
-from fastpong.kernels.compile.barrier import BOTH, PEER_FAILED
+from fastpong.arrays import F64, I64, Bool
+from fastpong.kernels.compile.barrier import PEER_FAILED
 from fastpong.kernels.conv import SIDE
-from fastpong.kernels.epochs import epoch_half
+from fastpong.kernels.epochs import learn_minibatches
 from fastpong.kernels.patches import POSITIONS
 from fastpong.kernels.structs import Adam, Epoch, Loss, Network, Transitions
 from tests import naive
-from tests.support.kernels import SmallRollout, adam_state, epoch_of, flattened, zeros_like
+from tests.support.kernels import SmallRollout, adam_state, epoch_of, flattened, rests_of, zeros_like
 
 SAMPLES = np.array([12, 5, 1, 8, 9, 0, 13, 10])
 """What is listed."""
@@ -43,21 +44,19 @@ class Learning:
         ]
         self.gradient, self.touched, self.statistics = self.gradient_of(list(range(8)))
 
-    def epoch(self, minibatches: list[list[int]]) -> Epoch:
+    def epoch(self, minibatches: list[list[int]], threads: int = 1) -> Epoch:
         return epoch_of(
             self.rollout.inputs, SAMPLES, self.transitions, minibatches, Loss(*PPO, self.scale),
-            self.network.w1.shape[1],
+            self.network.w1.shape[1], threads,
         )  # fmt: skip
 
     def gradient_of(self, part: list[int], network: Network | None = None) -> tuple[Network, Bool, F64]:
         """Gradient of a minibatch of the listed samples, which positions it touches, and statistics."""
         network, epoch = network or self.network, self.epoch([part])
-        gradients, state = (zeros_like(network), zeros_like(network)), adam_state(network, False)
-        assert epoch_half(BOTH, np.zeros((2, 8), np.int64), 0, 1, epoch, network, gradients, state)
-        first, second = gradients
-        assert not second.w1[:SIDE].any()  # positions' rows are all in the first
-        both = Network(*(one + two for one, two in zip(first, second, strict=True)))
-        return both, state.touched, epoch.statistics.sum(0)
+        gradient, rests, state = zeros_like(network), rests_of(network), adam_state(network, False)
+        assert learn_minibatches(0, np.zeros((1, 8), np.int64), 0, 1, epoch, network, gradient, rests, state)
+        assert not rests.any() and not epoch.statistics[:, 4:].any()
+        return gradient, state.touched, epoch.statistics.sum(0)[:4]
 
     def objective(self, network: list[F64]) -> float:
         num_actions = self.rollout.inputs.num_actions
@@ -126,19 +125,20 @@ MINIBATCHES = [[0, 1, 2], [7, 3, 4, 6, 5]]
 def test_weights_change_by_the_gradient_of_each_minibatch(learning: Learning) -> None:
     """At once, as with a gradient of all weights and then Adam; where there is none, `w1` and its averages stay."""
     network, minibatches = Network(*(array.copy() for array in learning.network)), MINIBATCHES
-    gradients, after = (zeros_like(network), zeros_like(network)), adam_state(network, True)
+    gradient, rests, after = zeros_like(network), rests_of(network), adam_state(network, True)
     wanted, exp_avg, exp_avg_sq = (
         [array.astype(np.float64) for array in arrays] for arrays in (network, after.exp_avg, after.exp_avg_sq)
     )
-    assert epoch_half(BOTH, np.zeros((2, 8), np.int64), 0, 2, learning.epoch(minibatches), network, gradients, after)
-    assert not any(array.any() for half in gradients for array in half)
+    progress, epoch = np.zeros((1, 8), np.int64), learning.epoch(minibatches)
+    assert learn_minibatches(0, progress, 0, 2, epoch, network, gradient, rests, after)
+    assert not any(array.any() for array in (*gradient, rests))
     for b, minibatch in enumerate(minibatches):
         now = Network(*(array.astype(np.float32) for array in wanted))
-        gradient, touched, _ = learning.gradient_of(minibatch, now)
+        there, touched, _ = learning.gradient_of(minibatch, now)
         for k in range(4):
             where = np.repeat(np.r_[touched, True], 16) if k == 2 else ...
             new = naive.adam_of(
-                wanted[k][where], gradient[k][where], exp_avg[k][where], exp_avg_sq[k][where], 0.01, 0.9, 0.999,
+                wanted[k][where], there[k][where], exp_avg[k][where], exp_avg_sq[k][where], 0.01, 0.9, 0.999,
                 1e-5, 3 + b,
             )  # fmt: skip
             wanted[k][where], exp_avg[k][where], exp_avg_sq[k][where] = new
@@ -151,34 +151,35 @@ def test_weights_change_by_the_gradient_of_each_minibatch(learning: Learning) ->
     assert not np.array_equal(network.w1, learning.network.w1)
 
 
-def run_threads(thread_count: int, learning: Learning, minibatches: list[list[int]], apply: bool) -> list[F32]:
-    """All that an epoch changes, with one thread or with two."""
+def run_threads(thread_count: int, learning: Learning, minibatches: list[list[int]], apply: bool) -> list[Any]:
+    """All that an epoch changes, with so many threads."""
     flat, network = flattened(learning.network)
-    epoch = learning.epoch(minibatches)
-    gradients, state = (zeros_like(network), zeros_like(network)), adam_state(network, apply)
-    progress, count = np.zeros((2, 8), np.int64), len(minibatches)
+    epoch = learning.epoch(minibatches, thread_count)
+    gradient, rests, state = zeros_like(network), rests_of(network), adam_state(network, apply)
+    progress, count = np.zeros((thread_count, 8), np.int64), len(minibatches)
 
     def work(thread: int) -> bool:
-        return epoch_half(thread, progress, 0, count, epoch, network, gradients, state)
+        return learn_minibatches(thread, progress, 0, count, epoch, network, gradient, rests, state)
 
-    with ThreadPoolExecutor(2) as pool:
-        assert all(pool.map(work, [BOTH] if thread_count == 1 else [0, 1]))
-    everything: list[F32] = [flat, *gradients[0], *gradients[1], *state.exp_avg, *state.exp_avg_sq]
-    return everything
+    with ThreadPoolExecutor(thread_count) as pool:
+        assert all(pool.map(work, range(thread_count)))
+    return [flat, *gradient, *state.exp_avg, *state.exp_avg_sq, state.touched]
 
 
 @pytest.mark.parametrize("apply", [True, False])
-def test_two_threads_do_what_one_does(learning: Learning, apply: bool) -> None:
-    one, two = (run_threads(count, learning, MINIBATCHES, apply) for count in (1, 2))
-    for array, other in zip(one, two, strict=True):
+@pytest.mark.parametrize("threads", [2, 3, 5, 8])
+def test_any_number_of_threads_do_what_one_does(learning: Learning, threads: int, apply: bool) -> None:
+    one, more = (run_threads(count, learning, MINIBATCHES, apply) for count in (1, threads))
+    for array, other in zip(one, more, strict=True):
         np.testing.assert_array_equal(array, other)
     assert np.array_equal(one[0], flattened(learning.network)[0]) != apply
 
 
 @pytest.mark.parametrize("thread", [0, 1])
-def test_a_half_ends_if_the_other_has_failed(learning: Learning, thread: int) -> None:
-    network, epoch = learning.network, learning.epoch([[0, 1, 2]])
+def test_a_thread_ends_if_the_other_has_failed(learning: Learning, thread: int) -> None:
+    network, epoch = learning.network, learning.epoch([[0, 1, 2]], 2)
     progress: I64 = np.zeros((2, 8), np.int64)
     progress[1 - thread, 0] = PEER_FAILED
     state: Adam = adam_state(network, False)
-    assert not epoch_half(thread, progress, 0, 1, epoch, network, (zeros_like(network), zeros_like(network)), state)
+    gradient, rests = zeros_like(network), rests_of(network)
+    assert not learn_minibatches(thread, progress, 0, 1, epoch, network, gradient, rests, state)

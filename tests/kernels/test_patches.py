@@ -4,22 +4,21 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fastpong.arrays import I64, Bool
 from fastpong.courts import courts_of
-from fastpong.kernels.patches import POSITIONS, bucket_by_minibatch, list_patches, middle_position
+from fastpong.dense import GRID
+from fastpong.kernels.buckets import bucket_by_minibatch
+from fastpong.kernels.patches import PARTS, POSITIONS
 from fastpong.kernels.preprocess import find_strips
 from fastpong.kernels.structs import Inputs, Patches
+from fastpong.learners.threads import Threads
+from fastpong.learners.updater import Samples, divide
 from tests import naive
-from tests.support.kernels import (
-    SmallRollout,
-    both_halves,
-    court,
-    empty_buckets,
-    rollout_arrays,
-    screen_with_bars,
-    slots_of,
-)
+from tests.support.kernels import SmallRollout, court, empty_buckets, listed, rollout_arrays, screen_with_bars, slots_of
 
 SAMPLES = np.array([12, 1, 8, 9, 13, 0, 2, 11, 5])
 Seen = dict[int, frozenset[naive.Pixel]]
@@ -57,70 +56,87 @@ def pixels_of(patches: Patches, p: int) -> Iterator[naive.Pixel]:
             yield image, y + 8 * (1 - cell // 2), column + 4 * (1 - cell % 2)
 
 
-def check_half(patches: Patches, seen: Sequence[Seen]) -> None:
-    """Compare all that is listed with what the naive twin sees at these positions of the samples."""
-    found: set[tuple[int, int]] = set()
-    known: dict[int, frozenset[naive.Pixel]] = {}
-    for position in range(POSITIONS):
-        begin, end = patches.offsets[position : position + 2]
-        pairs = list(zip(patches.patch_ids[begin:end].tolist(), patches.sample_ids[begin:end].tolist(), strict=True))
-        assert pairs == sorted(pairs)
-        for p, m in pairs:
-            found.add((m, position))
-            assert known.setdefault(p, seen[m][position]) == seen[m][position]
-    assert found == {(m, q) for m, those in enumerate(seen) for q in those if patches.first <= q < patches.last}
+def check(inputs: Inputs, samples: I64, seen: Sequence[Seen]) -> Patches:
+    """Compare all that is listed with what the naive twin sees at the positions of the samples."""
+    those = listed(inputs, samples)
+    patches, positions = those.patches, those.patches.positions.tolist()
+    assert sorted(positions) == list(range(POSITIONS))
+    assert those.bounds[0] == 0 and those.bounds[-1] == POSITIONS and np.all(np.diff(those.bounds) >= 0)
+    found, named = set[tuple[int, int]](), list[int]()
+    for first, last in zip(those.bounds, those.bounds[1:], strict=False):
+        assert positions[first:last] == sorted(positions[first:last])
+        known: dict[int, frozenset[naive.Pixel]] = {}  # the patches of a part
+        for place in range(first, last):
+            begin, end = patches.offsets[place : place + 2]
+            ids = patches.patch_ids[begin:end].tolist(), patches.sample_ids[begin:end].tolist()
+            pairs = list(zip(*ids, strict=True))
+            assert pairs == sorted(pairs)
+            for p, m in pairs:
+                found.add((m, positions[place]))
+                assert known.setdefault(p, seen[m][positions[place]]) == seen[m][positions[place]]
+        assert len(set(known.values())) == len(known)
+        named += sorted(known)
+        for p, pixels in known.items():
+            shown = list(pixels_of(patches, p))
+            assert len(shown) == len(pixels) and set(shown) == pixels
+    assert named == list(range(len(patches.strip_offsets) - 1))  # no patch is of two parts
+    assert found == {(m, q) for m, those_seen in enumerate(seen) for q in those_seen}
     assert len(found) == len(patches.patch_ids)
-    assert sorted(known) == list(range(len(patches.strip_offsets) - 1))
-    assert len(set(known.values())) == len(known)
-    for p, pixels in known.items():
-        listed = list(pixels_of(patches, p))
-        assert len(listed) == len(pixels) and set(listed) == pixels
-
-
-def check(inputs: Inputs, samples: I64, seen: Sequence[Seen]) -> list[Patches]:
-    """Compare the patches of all positions, and of two halves of them."""
-    middle = middle_position(inputs, samples)
-    found = []
-    for first, last in (0, POSITIONS), (0, middle), (middle, POSITIONS), (middle, middle):
-        found.append(list_patches(inputs, samples, first, last))
-        check_half(found[-1], seen)
-    return found
+    return patches
 
 
 def test_patches_of_real_screens(real_screens: npt.NDArray[np.uint8]) -> None:
     rollout = SmallRollout(real_screens)
-    seen = [seen_in(rollout.sample(s).images) for s in SAMPLES.tolist()]
-    whole, above, below, none = check(rollout.inputs, SAMPLES, seen)
-    assert 0.3 * len(whole.patch_ids) < len(above.patch_ids) < 0.7 * len(whole.patch_ids)
-    assert len(above.patch_ids) + len(below.patch_ids) == len(whole.patch_ids) and not len(none.patch_ids)
+    check(rollout.inputs, SAMPLES, [seen_in(rollout.sample(s).images) for s in SAMPLES.tolist()])
 
 
 def test_patches_of_pictures_that_are_all_different() -> None:
-    inputs, pictures = drawings(12)
-    seen = [seen_in(pictures[t : max(0, t - 2) - 1 if t > 2 else None : -1]) for t in range(12)]
-    whole = check(inputs, np.arange(12), seen)[0]
-    assert len(whole.strip_offsets) > 2048  # there is more than there was room for at first
+    inputs, pictures = drawings(40)
+    seen = [seen_in(pictures[t : max(0, t - 2) - 1 if t > 2 else None : -1]) for t in range(40)]
+    patches = check(inputs, np.arange(40), seen)
+    assert len(patches.strip_offsets) > 2 * 1024 * PARTS / 2  # there is more than there was room for at first
 
 
 def test_no_samples_and_empty_screens_have_no_patches() -> None:
     inputs = Inputs(np.zeros(0, np.int32), rollout_arrays(1), 1, 3, 0, 3)
     for samples in np.zeros(0, np.int64), np.zeros(3, np.int64):
-        patches = list_patches(inputs, samples, 0, POSITIONS)
+        patches = listed(inputs, samples).patches
         assert len(patches.patch_ids) == len(patches.strips) == 0 and patches.strip_offsets.tolist() == [0]
         assert not patches.offsets.any()
-        assert middle_position(inputs, samples) == POSITIONS
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_any_number_of_threads_list_the_same(real_screens: npt.NDArray[np.uint8], threads: int) -> None:
+    inputs = SmallRollout(real_screens).inputs
+    pool = Threads(threads)
+    one, other = listed(inputs, SAMPLES), Samples(inputs, SAMPLES, pool)
+    pool.close()
+    for array, same in zip((one.bounds, *one.patches), (other.bounds, *other.patches), strict=True):
+        np.testing.assert_array_equal(array, same)
 
 
 def test_pairs_are_bucketed_by_minibatch(real_screens: npt.NDArray[np.uint8]) -> None:
-    halves = both_halves(SmallRollout(real_screens).inputs, SAMPLES)
+    patches = listed(SmallRollout(real_screens).inputs, SAMPLES).patches
     minibatches: list[list[int]] = [[7, 0, 3], [], [8, 2], [1, 5]]  # 4 and 6 are in none
-    slots, buckets = slots_of(len(SAMPLES), minibatches), empty_buckets(halves, 4)
-    for half, patches in enumerate(halves):
-        rows, ids = buckets.slots[half], buckets.patch_ids[half]
-        bucket_by_minibatch(patches, slots, buckets.offsets, rows, ids)
-        for position in range(patches.first, patches.last):
-            own = slice(patches.offsets[position], patches.offsets[position + 1])
-            pairs = list(zip(patches.patch_ids[own].tolist(), patches.sample_ids[own].tolist(), strict=True))
-            for b, wanted in enumerate(naive.bucket_by_minibatch(pairs, minibatches)):
-                bucket = slice(buckets.offsets[b, position], buckets.offsets[b + 1, position])
-                assert list(zip(ids[bucket].tolist(), rows[bucket].tolist(), strict=True)) == wanted
+    slots, buckets = slots_of(len(SAMPLES), minibatches), empty_buckets(patches, 4)
+    for first, last in ((0, 200), (200, POSITIONS)):
+        bucket_by_minibatch(patches, slots, buckets, first, last)
+    for place in range(POSITIONS):
+        own = slice(patches.offsets[place], patches.offsets[place + 1])
+        pairs = list(zip(patches.patch_ids[own].tolist(), patches.sample_ids[own].tolist(), strict=True))
+        for b, wanted in enumerate(naive.bucket_by_minibatch(pairs, minibatches)):
+            bucket = slice(buckets.offsets[b, place], buckets.offsets[b + 1, place])
+            found = zip(buckets.patch_ids[bucket].tolist(), buckets.slots[bucket].tolist(), strict=True)
+            assert list(found) == wanted
+
+
+@given(st.lists(st.integers(0, 50), min_size=POSITIONS, max_size=POSITIONS), st.integers(0, POSITIONS - 1))
+def test_parts_of_the_positions(work: list[int], heavy: int) -> None:
+    work[heavy] += 100
+    bounds, positions = divide(np.array(work))
+    parts = np.split(positions, bounds[1:-1])
+    assert len(parts) == PARTS and sorted(np.concatenate(parts)) == list(range(POSITIONS))
+    assert max(sum(work[q] for q in part) for part in parts) <= -(-sum(work) // PARTS) + max(work)
+    columns = [sorted({int(q) % GRID[1] for q in part}) for part in parts]
+    for part, more in zip(columns, columns[1:], strict=False):
+        assert not part or not more or part[-1] <= more[0]

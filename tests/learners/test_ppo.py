@@ -13,7 +13,7 @@ from fastpong.parallel.sharding import cut
 from fastpong.policy import ConvPolicy
 from fastpong.rollout.buffer import LAYOUT
 from fastpong.rollout.episode_stats import EpisodeStats
-from tests.support.learners import after_41_steps, new_trainer, ppo_of, small, threads_of
+from tests.support.learners import after_41_steps, new_trainer, ppo_of, small
 from tests.support.ranks import run_ranks
 
 
@@ -43,23 +43,22 @@ def learned(
     policy = ConvPolicy(config, envs.start)
     rows = policy.make_rollout(len(envs))
     rows.load_state(cut(rollout, LAYOUT, envs))
-    learner = PPO(config, policy, comm, envs)
-    learner.close()
-    learner._threads._pool = threads_of(threads)._pool
+    learner = PPO(config, policy, comm, envs, threads)
     learner.learn(rows, EpisodeStats(config.num_envs, 0.9, envs))
     learner.close()
     return {"weights": policy.weights.flat, **learner.state(), **learner.statistics}
 
 
-def test_two_threads_learn_what_one_does() -> None:
-    config = small("fast", minibatch_size=31)  # so that halves differ, and the last is short
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_any_number_of_threads_learn_what_one_does(threads: int) -> None:
+    config = small("fast", minibatch_size=31)  # so that parts differ, and the last is short
     with after_41_steps(config) as trainer:
         trainer.rollout.arrays.rewards[10:40:3] = [1, -1, 1, 0]
         rollout = trainer.rollout.state()
     alone = learned(config, rollout, 1)
     assert alone["updates"] == 3 * 6 and not np.array_equal(alone["weights"], ConvPolicy(config).weights.flat)
     for _ in range(2):
-        together = learned(config, rollout, 2)
+        together = learned(config, rollout, threads)
         assert together.keys() == alone.keys()
         for name, value in alone.items():
             np.testing.assert_array_equal(together[name], value, err_msg=name)

@@ -1,20 +1,17 @@
-"""Minibatches, threads and Adam."""
-
-import threading
+"""Minibatches and Adam."""
 
 import numpy as np
 import pytest
 
 from fastpong.arrays import I64, U8
 from fastpong.config import make_config
-from fastpong.kernels.compile.barrier import BOTH, arrive
 from fastpong.kernels.conv import SIDE
 from fastpong.kernels.structs import Loss, Transitions
+from fastpong.learners.threads import Threads
 from fastpong.learners.updater import Epochs, Samples, Updater
 from fastpong.parallel.comm import Serial
 from fastpong.policy import ConvNet, make_policy
 from fastpong.rollout.buffer import Rollout
-from tests.support.learners import threads_of
 from tests.support.rollouts import fill
 
 CONFIG = make_config("fast", {"num_envs": 2, "exploring_start_steps": 0})
@@ -40,57 +37,6 @@ def regression(rollout: Rollout, samples: Samples, ids: I64, minibatch_size: int
     return Epochs(samples, transitions, Loss(0.0, 0.0, 0.0, 1.0, 0.0), ids, minibatch_size, CONFIG.hidden_units)
 
 
-@pytest.mark.parametrize("number", [1, 2])
-def test_either_half_has_its_arguments(number: int) -> None:
-    threads, seen = threads_of(number), dict[int, tuple[str, int]]()
-
-    def work(half: int, name: str) -> None:
-        seen[half] = name, threading.get_ident()
-
-    threads.run(work, [0, 1], ["first", "second"])
-    assert {half: name for half, (name, _) in seen.items()} == {0: "first", 1: "second"}
-    assert seen[0][1] == threading.get_ident()
-    assert len({thread for _, thread in seen.values()}) == number
-    for failing in range(2):
-
-        def fail(half: int, failing: int = failing) -> None:
-            if half == failing:
-                raise KeyError(half)
-
-        with pytest.raises(KeyError, match=str(failing)):
-            threads.run(fail, [0, 1])
-    threads.close()
-
-
-@pytest.mark.parametrize("number", [1, 2])
-def test_all_that_has_a_barrier_is_done_once(number: int) -> None:
-    threads, seen = threads_of(number), []
-
-    def work(thread: int, progress: I64) -> bool:
-        seen.append(thread)
-        return arrive(progress, thread, 1)
-
-    threads.run_with_barrier(work)
-    assert sorted(seen) == ([BOTH] if number == 1 else [0, 1])
-    threads.close()
-
-
-@pytest.mark.parametrize("failing", [0, 1])
-def test_a_thread_does_not_wait_for_one_that_fails(failing: int) -> None:
-    threads, arrived = threads_of(2), []
-
-    def work(thread: int, progress: I64) -> bool:
-        if thread == failing:
-            raise KeyboardInterrupt
-        arrived.append(arrive(progress, thread, 1))
-        return True
-
-    with pytest.raises(KeyboardInterrupt):
-        threads.run_with_barrier(work)
-    assert arrived == [False]
-    threads.close()
-
-
 @pytest.mark.parametrize("minibatch_size", [1, 7, 20, 50])
 def test_minibatches_cut_a_permutation(minibatch_size: int, rollout: Rollout) -> None:
     """Of 50 samples of all ranks 30 are listed here; the scale does not depend on how many of a minibatch these are."""
@@ -98,7 +44,7 @@ def test_minibatches_cut_a_permutation(minibatch_size: int, rollout: Rollout) ->
     listed = rng.permutation(80)[:30]
     ids = np.full(50, -1, np.int64)
     ids[rng.permutation(50)[:28]] = rng.permutation(30)[:28]  # two are listed, but not learned from
-    epochs = regression(rollout, Samples(rollout.inputs, listed, threads_of(1)), ids, minibatch_size)
+    epochs = regression(rollout, Samples(rollout.inputs, listed, Threads(1)), ids, minibatch_size)
     for _ in range(2):
         permutation = rng.permutation(50)
         epoch = epochs.shuffled(permutation)
@@ -118,7 +64,7 @@ def test_minibatches_cut_a_permutation(minibatch_size: int, rollout: Rollout) ->
 
 def trained(rollout: Rollout, threads: int, epochs: int) -> tuple[ConvNet, Updater, list[float]]:
     """A network after so many epochs of one minibatch; and the squared error before each."""
-    net, two = network(), threads_of(threads)
+    net, two = network(), Threads(threads)
     updater = Updater(net, Serial(), two)
     batch = regression(rollout, Samples(rollout.inputs, np.arange(6, 80), two), np.arange(74), 74)
     sums = [0.0]
@@ -143,7 +89,7 @@ def test_steps_lessen_the_error_and_change_only_what_has_a_gradient(rollout: Rol
 
 def test_an_updaters_state_is_complete(rollout: Rollout) -> None:
     net, updater, _ = trained(rollout, 1, 3)
-    other, threads = network(), threads_of(1)
+    other, threads = network(), Threads(1)
     other.load(net.arrays)
     copy = Updater(other, Serial(), threads)
     copy.load_state({name: array.copy() for name, array in updater.state().items()})

@@ -10,9 +10,11 @@ from numba import njit
 from fastpong.arrays import F32, F64, I64, U8, Bool
 from fastpong.courts import courts_of
 from fastpong.kernels import conv
-from fastpong.kernels.patches import POSITIONS, list_patches
+from fastpong.kernels.patches import PARTS, POSITIONS
 from fastpong.kernels.preprocess import LastImages, Observation, as_words, record_strips
 from fastpong.kernels.structs import Adam, Buckets, Epoch, Inputs, Loss, Network, Patches, RolloutArrays, Transitions
+from fastpong.learners.threads import Threads
+from fastpong.learners.updater import Samples
 from fastpong.pong import BACKGROUND
 from tests import naive
 
@@ -109,9 +111,9 @@ def flattened(network: Network) -> tuple[F32, Network]:
     return flat, Network(*(part.reshape(array.shape) for part, array in zip(parts, network, strict=True)))
 
 
-def both_halves(inputs: Inputs, samples: I64, middle: int = 200) -> tuple[Patches, Patches]:
-    """The patches of either half of the positions."""
-    return list_patches(inputs, samples, 0, middle), list_patches(inputs, samples, middle, POSITIONS)
+def listed(inputs: Inputs, samples: I64) -> Samples:
+    """The samples with their patches."""
+    return Samples(inputs, samples, Threads(1))
 
 
 def slots_of(listed: int, minibatches: Sequence[Sequence[int]]) -> I64:
@@ -122,27 +124,34 @@ def slots_of(listed: int, minibatches: Sequence[Sequence[int]]) -> I64:
     return slots
 
 
-def empty_buckets(patches: tuple[Patches, Patches], minibatches: int) -> Buckets:
-    """Buffers for the pairs of both halves, bucketed by minibatch."""
-    slots, ids = ([np.full(len(half.patch_ids), -1, np.int32) for half in patches] for _ in range(2))
-    return Buckets(np.full((minibatches + 1, POSITIONS), 77, np.int32), (slots[0], slots[1]), (ids[0], ids[1]))
+def empty_buckets(patches: Patches, minibatches: int) -> Buckets:
+    """Buffers for all pairs, bucketed by minibatch."""
+    slots, ids = (np.full(len(patches.patch_ids), -1, np.int32) for _ in range(2))
+    return Buckets(np.full((minibatches + 1, POSITIONS), 77, np.int32), slots, ids)
 
 
 def epoch_of(
     inputs: Inputs, samples: I64, transitions: Transitions, minibatches: Sequence[Sequence[int]], loss: Loss,
-    hidden_units: int,
+    hidden_units: int, threads: int = 1,
 ) -> Epoch:  # fmt: skip
     """An epoch whose minibatches are these parts of the listed samples; the scale of each is that of the loss."""
-    patches = both_halves(inputs, samples)
+    those = listed(inputs, samples)
     ids = np.array([i for part in minibatches for i in part], np.int64)
     offsets = np.cumsum([0] + [len(part) for part in minibatches])
     rows = max(len(part) for part in minibatches)
-    hidden = [np.full((rows, hidden_units), 9.0, np.float32) for _ in range(3)]
+    totals = np.full((threads, rows, hidden_units), 9, np.int32)
+    grad_hidden = np.full((rows, hidden_units), 9.0, np.float32)
     return Epoch(
-        patches, inputs, transitions, loss._replace(scale=0.0), ids, offsets, np.full(len(minibatches), loss.scale),
-        samples[ids], slots_of(len(samples), minibatches), empty_buckets(patches, len(minibatches)),
-        (hidden[0], hidden[1]), hidden[2], np.zeros((2, 4)),
+        those.patches, those.bounds, inputs, transitions, loss._replace(scale=0.0), ids, offsets,
+        np.full(len(minibatches), loss.scale), samples[ids], slots_of(len(samples), minibatches),
+        empty_buckets(those.patches, len(minibatches)), totals, grad_hidden, np.zeros((PARTS, 8)),
     )  # fmt: skip
+
+
+def rests_of(network: Network) -> F32:
+    """Room for what the parts add up, see `epochs.rest_of`."""
+    size = sum(array.size for array in network) - conv.SIDE * network.w1.shape[1]
+    return np.zeros((PARTS, size), np.float32)
 
 
 def adam_state(network: Network, apply: bool) -> Adam:

@@ -2,14 +2,11 @@
 
 import contextlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from fastpong.config import Config, make_config
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.learners.ppo import PPO
-from fastpong.learners.updater import TwoThreads
-from fastpong.parallel.comm import Communicator, Serial
 from fastpong.training.actor import Actor
 from fastpong.training.trainer import Trainer
 
@@ -54,11 +51,3 @@ def ppo_of(trainer: Trainer) -> PPO:
     """The trainer's learner."""
     assert isinstance(trainer.learner, PPO)
     return trainer.learner
-
-
-def threads_of(number: int, comm: Communicator | None = None) -> TwoThreads:
-    """One thread or two, whatever the number of cores."""
-    threads = TwoThreads(comm or Serial())
-    threads.close()
-    threads._pool = ThreadPoolExecutor(1) if number == 2 else None
-    return threads

@@ -28,7 +28,7 @@ if __name__ == "__main__":
         compiling.load()
         while not trainer.learn_if_due():
             trainer.step()
-        stats = epochs.epoch_half.stats
+        stats = epochs.learn_minibatches.stats
         print(compiling.apart, sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
         print(*(zlib.crc32(array.tobytes()) for array in trainer.state().values()))
 """

@@ -1,4 +1,4 @@
-"""Spin barrier for two threads inside compiled code; a barrier in Python costs many times more.
+"""Spin barrier for threads inside compiled code; a barrier in Python costs many times more.
 
 A wait is some microseconds, for which a thread that sleeps would not wake up in time; if it takes longer, the thread
 yields its core.
@@ -17,9 +17,6 @@ from fastpong.kernels.compile.simd import PLAIN, vector_code
 
 PEER_FAILED = np.iinfo(np.int64).max
 """What a thread publishes that will not arrive any more."""
-
-BOTH = 2
-"""The id of a thread that does the work of both, and waits for nobody."""
 
 _SPINS = 2000  # about 10 µs
 
@@ -58,21 +55,25 @@ _yield_core = _make_yield()
 
 @kernel
 def arrive(
-    progress: I64,  # (2, 8) 0 at first; column 0 holds how often each thread has arrived
-    thread: int,  # 0 or 1: this thread; BOTH: there is no other
+    progress: I64,  # (threads, 8) 0 at first; column 0 holds how often each thread has arrived
+    thread: int,  # 0 …: this thread
     number: int,  # of this arrival, from 1 on
 ) -> bool:
-    """Wait until the other thread has arrived; False if it failed. Both can read after it what either wrote before."""
-    if thread == BOTH:
-        return True
+    """Wait until all threads have arrived; False if one failed. All can read after it what any wrote before.
+
+    Who finds a failure passes it on: others may wait for this thread, and have seen the failed one arrive before.
+    """
     _publish(progress, thread, number)
-    spins = 0
-    while True:
-        other = _poll(progress, 1 - thread)
-        if other == PEER_FAILED:
-            return False
-        if other >= number:
-            return True
-        spins += 1
-        if spins > _SPINS:
-            _yield_core()
+    for other in range(len(progress)):
+        spins = 0
+        while True:
+            arrived = _poll(progress, other)
+            if arrived == PEER_FAILED:
+                _publish(progress, thread, PEER_FAILED)
+                return False
+            if arrived >= number:
+                break
+            spins += 1
+            if spins > _SPINS:
+                _yield_core()
+    return True

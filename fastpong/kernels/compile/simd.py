@@ -46,9 +46,16 @@ PLAIN: bool = getattr(numba_config, "DISABLE_JIT")  # noqa: B009  (numba's own m
 INT64 = ir.IntType(64)
 
 _VECTOR = ir.VectorType(ir.FloatType(), LANES)
-_ORDER = ir.VectorType(ir.IntType(32), LANES)
+_INTEGERS = _ORDER = ir.VectorType(ir.IntType(32), LANES)
 _cgutils: Any = cgutils  # not typed
-ZEROS = ir.Constant(_VECTOR, [0.0] * LANES)
+
+
+def constant(number: float) -> Any:
+    """Return a vector of so many times this number."""
+    return ir.Constant(_VECTOR, [number] * LANES)
+
+
+ZEROS = constant(0.0)
 
 
 class Matrix:
@@ -120,16 +127,35 @@ def lowest_bit(builder: Any, bits: Any) -> Any:
 
 
 def load(builder: Any, place: Any, vectors: int) -> list[Any]:
-    """Load some vectors, one after the other in memory."""
+    """Load some vectors, one after the other in memory, of numbers as they are at `place`: float32 or int32."""
+    kind = ir.VectorType(place.type.pointee, LANES)
     places = [builder.gep(place, [INT64(i * LANES)]) for i in range(vectors)]
-    return [builder.load(builder.bitcast(p, _VECTOR.as_pointer()), align=4) for p in places]
+    return [builder.load(builder.bitcast(p, kind.as_pointer()), align=4) for p in places]
 
 
 def store(builder: Any, place: Any, values: list[Any]) -> None:
     """Store some vectors, one after the other in memory."""
     for i, value in enumerate(values):
         p = builder.gep(place, [INT64(i * LANES)])
-        builder.store(value, builder.bitcast(p, _VECTOR.as_pointer()), align=4)
+        builder.store(value, builder.bitcast(p, value.type.as_pointer()), align=4)
+
+
+def add(builder: Any, x: Any, y: Any) -> Any:
+    """Compute x + y, of vectors of floats or of integers."""
+    return builder.fadd(x, y) if x.type == _VECTOR else builder.add(x, y)
+
+
+LOW, HIGH = -(2.0**31), 2.0**31 - 2.0**7
+"""The least and the greatest float32 that an int32 can be."""
+
+
+def nearest(builder: Any, value: Any) -> Any:
+    """Return the integers next to the floats of a vector, `LOW` … `HIGH`; NaN is `HIGH`."""
+    for limit, nearer in ((constant(HIGH), "<"), (constant(LOW), ">")):  # what an int32 is beyond, no processor agrees
+        value = builder.select(builder.fcmp_ordered(nearer, value, limit), value, limit)
+    kind = ir.FunctionType(_VECTOR, [_VECTOR])
+    whole = builder.call(builder.module.declare_intrinsic("llvm.rint.v16f32", fnty=kind), [value])
+    return builder.fptosi(whole, _INTEGERS)
 
 
 def spread(builder: Any, place: Any, lane: int) -> Any:

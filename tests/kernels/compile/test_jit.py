@@ -5,7 +5,8 @@ import pytest
 
 from fastpong.config import make_config
 from fastpong.kernels.compile import jit
-from fastpong.learners.updater import TwoThreads, Updater
+from fastpong.learners.threads import Threads
+from fastpong.learners.updater import Updater
 from fastpong.parallel.comm import Serial
 from fastpong.policy import ConvNet
 
@@ -32,9 +33,10 @@ def test_zeros_are_zeros_and_begin_at_a_line(size: int) -> None:
 def test_the_rows_that_the_tiles_read_begin_at_lines() -> None:
     net = ConvNet(make_config("fast", {"num_envs": 2}), np.random.default_rng(0))
     comm = Serial()
-    threads = TwoThreads(comm)
+    threads = Threads(1)
     updater = Updater(net, comm, threads)
-    for network in (net.network, *updater._gradients, *updater._averages):
+    for network in (net.network, updater._gradient, *updater._averages):
         for name in ("kernel", "bias", "w1"):
             assert getattr(network, name).ctypes.data % jit.LINE == 0, name
+    assert all(row.ctypes.data % jit.LINE == 0 for row in updater.rests)
     threads.close()
