@@ -62,7 +62,7 @@ class Config:
         "run", 32, "games that each candidate for best.npz plays at the end; 0: the training score decides", 0
     )
 
-    num_envs: int = _setting("env", 128, "emulators that are stepped side by side", 1, 65536)
+    num_envs: int = _setting("env", 256, "emulators that are stepped side by side", 1, 65536)
     frame_skip: int = _setting("env", 4, "frames of one step", 1, 60)
     repeat_action_probability: float = _setting(
         "env", 0.25, "probability at each frame that the previous action is repeated (sticky actions)", 0.0, 0.99
@@ -97,6 +97,9 @@ class Config:
     clip_low: float = _setting("ppo", 0.2, "the ratio of probabilities is clipped below 1 − this", 0.0, 1.0)
     clip_high: float = _setting("ppo", 0.8, "the ratio of probabilities is clipped above 1 + this", 0.0, 100.0)
     entropy_coef: float = _setting("ppo", 0.005, "coefficient of the entropy bonus", 0.0, 1.0)
+    noop_win_rate: float = _setting(
+        "ppo", 0.5, "no-op is played once this share of 1000 points is won; 0: from the first step", 0.0, 1.0
+    )
     target_kl: float = _setting(
         "ppo", 0.045, "KL divergence of a batch, in nats, beyond which the learning rate falls; 0: off", 0.0, 10.0
     )
@@ -106,7 +109,7 @@ class Config:
     target_kl_late: float = _setting(
         "late", 0.015, "target_kl of the late phase, in nats; 0: target_kl is kept", 0.0, 10.0
     )
-    logit_growth: float = _setting("late", 0.05, "share by which the logits grow with each batch; 0: off", 0.0, 1.0)
+    logit_growth: float = _setting("late", 0.07, "share by which the logits grow with each batch; 0: off", 0.0, 1.0)
     logit_growth_entropy: float = _setting("late", 0.2, "entropy, in nats, down to which they grow", 0.0, 10.0)
 
     exploring_start_steps: int = _setting(

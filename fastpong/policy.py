@@ -22,6 +22,11 @@ INIT_STD_DENSE, INIT_STD_CONV = 0.02, 0.1
 """Standard deviations of the first weights of the hidden layer, and of the convolution."""
 
 
+_NOOP = 2
+"""The number of this action."""
+_NEVER, _SELDOM = -1e4, -1.0  # biases of no-op's logit: while it is not played, and what is added when it joins
+
+
 class Weights:
     """Arrays of weights float32, by name and shape: `arrays`, all of them parts of one buffer `flat`."""
 
@@ -166,6 +171,8 @@ class ConvPolicy(Policy):
         """Small logits: Adam's steps soon make the features, and all actions are about equally likely at first."""
         net = ConvNet(self.config, rng)
         net.network.w2[:-1] *= 0.1
+        if self.config.num_actions > _NOOP and self.config.noop_win_rate:
+            net.network.w2[_NOOP, -1] = _NEVER
         self.weights = self.net = net
 
     def make_rollout(self, num_envs: int) -> Rollout:
@@ -178,6 +185,16 @@ class ConvPolicy(Policy):
         share = share_of_exploring_starts(self.config, step)
         starts = ExploringStarts(self._start_key, share, self.config.exploring_start_steps)
         return acting.act(inputs, first, members, self.net.network, starts, self._noise(step, greedy))
+
+    def play_noop(self) -> None:
+        """Let the policy choose no-op from now on, at first less often than the mean of up and down.
+
+        Nothing changes if no-op is played already, or is no action. The weights say so, and with them a checkpoint.
+        """
+        logits = self.net.network.w2[: self.config.num_actions]
+        if len(logits) > _NOOP and logits[_NOOP, -1] <= _NEVER / 2:
+            logits[_NOOP] = logits[:_NOOP].mean(0)
+            logits[_NOOP, -1] += np.float32(_SELDOM)
 
     def scale_logits(self, factor: float) -> None:
         """Multiply all logits: above 1 the policy becomes greedier."""

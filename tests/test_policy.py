@@ -32,7 +32,8 @@ def test_the_convolutional_network_starts_small_and_undecided() -> None:
     assert not arrays["w1"][441 * 16 :].any()  # the side inputs: the constant and the previous actions
     assert arrays["w2"][:3, :-1].std() == pytest.approx(0.1 / np.sqrt(64), rel=0.2)
     assert arrays["w2"][3, :-1].std() == pytest.approx(1 / np.sqrt(64), rel=0.3)  # the value
-    assert not arrays["w2"][:, -1].any() and not arrays["bias"].any()
+    assert not arrays["w2"][[0, 1, 3], -1].any() and not arrays["bias"].any()
+    assert arrays["w2"][2, -1] == -1e4  # no-op is not played yet
     assert all(np.shares_memory(array, policy.weights.flat) for array in arrays.values())
 
 
@@ -73,7 +74,7 @@ def acted(policy: Policy, rollout: Rollout, members: I64, step: int, greedy: boo
 @pytest.mark.parametrize("preset", ["fast", "karpathy"])
 def test_noise_belongs_to_the_env_and_the_step(preset: str, real_screens: U8) -> None:
     """Whoever acts with it: two envs together, one by one, or the second one as another rank's first."""
-    config = replace(make_config(preset, {"num_envs": 2}), exploring_start_steps=0)
+    config = replace(make_config(preset, {"num_envs": 2}), exploring_start_steps=0, noop_win_rate=0.0)
     policy, other = make_policy(config), make_policy(config, env_offset=1)
     rollout, nothing = policy.make_rollout(2), np.zeros((30, 2), np.int8)
     fill(rollout, real_screens, (nothing, nothing))
@@ -92,7 +93,7 @@ def test_noise_belongs_to_the_env_and_the_step(preset: str, real_screens: U8) ->
 
 @pytest.mark.parametrize("preset", ["fast", "karpathy"])
 def test_greedy_actions_are_the_likeliest_ones(preset: str, real_screens: U8) -> None:
-    config = replace(make_config(preset, {"num_envs": 2}), exploring_start_steps=0)
+    config = replace(make_config(preset, {"num_envs": 2}), exploring_start_steps=0, noop_win_rate=0.0)
     policy = make_policy(config)
     rollout, nothing = policy.make_rollout(2), np.zeros((60, 2), np.int8)
     fill(rollout, real_screens, (nothing, nothing))
@@ -124,3 +125,41 @@ def test_larger_logits_are_greedier(real_screens: U8) -> None:
     assert (best[1] > best[0]).all()
     np.testing.assert_array_equal(policy.weights.arrays["w2"], before * np.array([[4], [4], [4], [1]], np.float32))
     np.testing.assert_array_equal(rollout.arrays.values[9], values)
+
+
+def test_noop_is_not_played_until_the_policy_is_told_to(real_screens: U8) -> None:
+    """At first it never is; then about as often as e⁻¹ is to 1 and 1, and to be told again changes nothing."""
+    policy = make_policy(make_config("fast", {"num_envs": 2, "exploring_start_steps": 0}))
+    assert isinstance(policy, ConvPolicy)
+    rollout, nothing = policy.make_rollout(2), np.zeros((10, 2), np.int8)
+    fill(rollout, real_screens, (nothing, nothing))
+
+    def share_of_noop() -> float:
+        actions = [acted(policy, rollout, np.array([0, 1]), step) for step in range(1000)]
+        assert np.isfinite(rollout.arrays.log_probs[9]).all()
+        return float(np.mean(np.array(actions) == 2))
+
+    w2 = policy.weights.arrays["w2"]
+    up, down, value = w2[0].copy(), w2[1].copy(), w2[3].copy()
+    assert share_of_noop() == 0.0
+    policy.scale_logits(1.5)
+    assert share_of_noop() == 0.0
+    policy.play_noop()
+    np.testing.assert_array_equal(w2[[0, 1, 3]], [up * np.float32(1.5), down * np.float32(1.5), value])
+    np.testing.assert_allclose(w2[2, :-1], 0.75 * (up + down)[:-1], rtol=1e-5)
+    assert w2[2, -1] == -1.0
+    assert share_of_noop() == pytest.approx(np.exp(-1) / (2 + np.exp(-1)), abs=0.03)
+    w2[2, -1] = -50.0  # as a policy may have learned it
+    learned = w2.copy()
+    policy.play_noop()
+    np.testing.assert_array_equal(w2, learned)
+
+
+@pytest.mark.parametrize("changes", [{"num_actions": 2}, {"noop_win_rate": 0.0}])
+def test_a_policy_without_noop_or_that_always_plays_it_has_nothing_to_be_told(changes: dict[str, float]) -> None:
+    policy = make_policy(make_config("fast", changes))
+    assert isinstance(policy, ConvPolicy)
+    before = policy.weights.flat.copy()
+    assert not policy.weights.arrays["w2"][:, -1].any()
+    policy.play_noop()
+    np.testing.assert_array_equal(policy.weights.flat, before)

@@ -60,7 +60,7 @@ class Schedule:
         self._outcomes.append((won, lost))
         while sum(map(sum, self._outcomes)) - sum(self._outcomes[0]) >= POINTS:
             self._outcomes.popleft()
-        if self.late_since is None and (self._win_rate() >= c.late_win_rate or steps >= c.late_by_step):
+        if self.late_since is None and (self.win_rate >= c.late_win_rate or steps >= c.late_by_step):
             self.late_since = steps
         if self.target_kl and kl > 0.0:
             factor = min(_MAX_CHANGE, max(1.0 / _MAX_CHANGE, (self.target_kl / kl) ** _KL_EXPONENT))
@@ -70,8 +70,9 @@ class Schedule:
         """Begin the late phase whatever the agent wins."""
         self.late_since = steps
 
-    def _win_rate(self) -> float:
-        """Return the share of the latest points that were won, 0 while there are too few."""
+    @property
+    def win_rate(self) -> float:
+        """Share of the latest points that were won, 0 while there are too few."""
         points = sum(map(sum, self._outcomes))
         return sum(won for won, _ in self._outcomes) / points if points >= POINTS else 0.0
 

@@ -140,3 +140,24 @@ def test_the_late_phase_has_larger_batches_and_growing_logits() -> None:
         assert trainer.stats.steps - steps == 2 * c.rollout_steps * c.num_envs
         assert learner.updates - updates == c.update_epochs * -(-c.rollout_steps * c.num_envs // c.minibatch_size)
         np.testing.assert_array_equal(weights, before * np.array([[1.5], [1.5], [1.5], [1.0]], np.float32))
+
+
+def test_noop_is_played_once_enough_points_are_won() -> None:
+    """By the batch with which half of 1000 points are won, and not before; from then on it is learned like the rest."""
+    with after_41_steps(small("fast")) as trainer:
+        learner, weights = ppo_of(trainer), trainer.policy.weights.arrays["w2"]
+        schedule = learner.schedule
+        assert (trainer.rollout.arrays.actions[:40] < 2).all()
+        schedule.adapt(0, 490, 520, 0.0)
+        learner.learn(trainer.rollout, trainer.stats)
+        assert schedule.win_rate < 0.5 and weights[2, -1] == -1e4
+        schedule.adapt(0, 600, 410, 0.0)
+        while not trainer.learn_if_due():
+            trainer.step()
+        assert schedule.win_rate >= 0.5
+        np.testing.assert_array_equal(weights[2, :-1], weights[:2, :-1].mean(0))
+        joined = weights[2].copy()
+        while not trainer.learn_if_due():
+            trainer.step()
+        assert (trainer.rollout.arrays.actions[: trainer.rollout.rows] == 2).any()
+        assert (weights[2] != joined).any() and weights[2, -1] == pytest.approx(joined[-1], abs=0.2)
