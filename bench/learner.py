@@ -102,10 +102,9 @@ class Dense:
 def slopes_of(loss: Loss, transitions: Transitions, outputs: F32) -> F32:
     """Return the gradient of the loss by the outputs, see `fastpong.kernels.losses.loss_gradient`."""
     actions, log_probs, advantages, returns = transitions
-    logits = outputs[:, :-1]
-    probs = np.exp(logits - logits.max(1, keepdims=True))
-    probs /= probs.sum(1, keepdims=True)
-    logs = np.log(probs)
+    logits = outputs[:, :-1] - outputs[:, :-1].max(1, keepdims=True)
+    logs = logits - np.log(np.exp(logits).sum(1, keepdims=True))  # no-op's probability is 0 at first
+    probs = np.exp(logs)
     ratio = np.exp(logs[np.arange(len(actions)), actions] - log_probs)
     clipped = np.where(advantages > 0, ratio > 1 + loss.clip_high, ratio < 1 - loss.clip_low)
     pull = np.where(clipped, 0.0, ratio * advantages)[:, None]

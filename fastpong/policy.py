@@ -24,7 +24,7 @@ INIT_STD_DENSE, INIT_STD_CONV = 0.02, 0.1
 
 _NOOP = 2
 """The number of this action."""
-_NEVER, _SELDOM = -1e4, -1.0  # biases of no-op's logit: while it is not played, and what is added when it joins
+_NEVER, _SELDOM = -1e3, -1.0  # biases of no-op's logit: while it is not played, and what is added when it joins
 
 
 class Weights:

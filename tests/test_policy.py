@@ -33,7 +33,7 @@ def test_the_convolutional_network_starts_small_and_undecided() -> None:
     assert arrays["w2"][:3, :-1].std() == pytest.approx(0.1 / np.sqrt(64), rel=0.2)
     assert arrays["w2"][3, :-1].std() == pytest.approx(1 / np.sqrt(64), rel=0.3)  # the value
     assert not arrays["w2"][[0, 1, 3], -1].any() and not arrays["bias"].any()
-    assert arrays["w2"][2, -1] == -1e4  # no-op is not played yet
+    assert arrays["w2"][2, -1] == -1e3  # no-op is not played yet
     assert all(np.shares_memory(array, policy.weights.flat) for array in arrays.values())
 
 

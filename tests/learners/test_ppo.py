@@ -150,7 +150,7 @@ def test_noop_is_played_once_enough_points_are_won() -> None:
         assert (trainer.rollout.arrays.actions[:40] < 2).all()
         schedule.adapt(0, 490, 520, 0.0)
         learner.learn(trainer.rollout, trainer.stats)
-        assert schedule.win_rate < 0.5 and weights[2, -1] == -1e4
+        assert schedule.win_rate < 0.5 and weights[2, -1] == -1e3
         schedule.adapt(0, 600, 410, 0.0)
         while not trainer.learn_if_due():
             trainer.step()
