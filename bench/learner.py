@@ -4,7 +4,7 @@
 
 The samples are a batch of real games with sampled actions, after the first `--skip` steps of each: the longer they
 have played, the less alike they are. *update* is a whole `PPO.learn` over them: the list of patches, all epochs, the
-optimiser and the bookkeeping, divided by samples and epochs; with 1, 2, 4 … threads, as many as there are cores. The
+optimiser and the bookkeeping, divided by samples and epochs; with 1, 2, 4 … threads, one a core, eight at most. The
 stages are those of minibatches, all parts one after the other, on one thread. The dense gradient is the
 same one (checked), for 128 samples, with one BLAS thread. Prints a Markdown table of medians of rounds in turns.
 """

@@ -98,7 +98,7 @@ class Config:
     clip_high: float = _setting("ppo", 0.8, "the ratio of probabilities is clipped above 1 + this", 0.0, 100.0)
     entropy_coef: float = _setting("ppo", 0.005, "coefficient of the entropy bonus", 0.0, 1.0)
     noop_win_rate: float = _setting(
-        "ppo", 0.5, "no-op is played once this share of 1000 points is won; 0: from the first step", 0.0, 1.0
+        "ppo", 0.5, "no-op is played once this share of the latest 1000 points is won; 0: from the first step", 0.0, 1.0
     )
     target_kl: float = _setting(
         "ppo", 0.045, "KL divergence of a batch, in nats, beyond which the learning rate falls; 0: off", 0.0, 10.0

@@ -168,7 +168,7 @@ class ConvPolicy(Policy):
     """A convolution, a hidden layer, and a logit per action and the value on top."""
 
     def initialise(self, rng: np.random.Generator) -> None:
-        """Small logits: Adam's steps soon make the features, and all actions are about equally likely at first."""
+        """Small logits: Adam's steps soon make the features, and up and down are about equally likely at first."""
         net = ConvNet(self.config, rng)
         net.network.w2[:-1] *= 0.1
         if self.config.num_actions > _NOOP and self.config.noop_win_rate:

@@ -198,7 +198,7 @@ def side_rows(
 
 @kernel
 def finish_hidden(
-    totals: I32,  # (threads, …, hidden) what positions contribute, see `conv_hidden_forward`; out: something else
+    totals: I32,  # (threads, …, hidden) what positions contribute, see `conv_hidden_forward`; overwritten
     first: int,  # the samples have the rows first … last − 1 of each
     last: int,
     rows: I64,  # (n,) as `side_rows` lists them

@@ -10,7 +10,7 @@ and neighbouring positions are 8 rows or 4 columns apart. Of 441 patches about 2
         ├───┼───┼───
       8 │   │   │
 
-Most patches repeat: a batch has about 200,000 pairs of a position and a sample, of which 8,000 patches are distinct,
+Most patches repeat: a batch has about 800,000 pairs of a position and a sample, of which 25,000 patches are distinct,
 and a patch occurs mostly at the same few positions. So everything is computed once for each distinct patch of a part of
 the positions, or once for each at a position, and not once for each sample. The patches do not depend on weights: they
 are listed once for a batch, and serve all of its epochs.

@@ -119,7 +119,7 @@ class Loss(NamedTuple):
 class Epoch(NamedTuple):
     """The minibatches of an epoch, and buffers for what they need."""
 
-    patches: Patches  # no patch is of two parts of the positions
+    patches: Patches  # each part of the positions has patches of its own
     bounds: I64  # (PARTS + 1,) part p has the places bounds[p] … bounds[p + 1] − 1
     inputs: Inputs
     transitions: Transitions

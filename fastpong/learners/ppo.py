@@ -80,7 +80,7 @@ class PPO:
         sums = self._summarise(rollout, batch, begin, epochs)
         rollout.release(end)
         schedule.adapt(stats.steps, int(sums["won"]), int(sums["lost"]), sums["kl"])
-        # With up and down alone a run finds out sooner how to attack, and keeps moves that only sticky frames ask for.
+        # With up and down alone a run finds out sooner how to attack, and keeps moves that a repeated action asks for.
         if schedule.win_rate >= self.config.noop_win_rate:
             self.policy.play_noop()
         # Sampled actions differ from the likeliest one even where that is known to be better: without growing logits
