@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fastpong.config import Config, make_config
+from fastpong.config_sources import parse_assignments
 from fastpong.runs.facts import read_metrics
 
 T = TypeVar("T")
@@ -28,18 +29,24 @@ def output_of(command: Sequence[str]) -> str:
     return done.stdout
 
 
-def train_command(run: Path, envs: int, *options: str) -> list[str]:
+def train_command(run: Path, *options: str) -> list[str]:
     """Return the command of a training that stops at no score and plays no evaluation."""
-    command = [sys.executable, "-m", "fastpong", "train", "--envs", str(envs), "--run", str(run)]
+    command = [sys.executable, "-m", "fastpong", "train", "--run", str(run)]
     return [*command, "--target", "22", "--set", "eval_games=0", *options]
 
 
-def train_on_ranks(launcher: Sequence[str], steps: int, options: Sequence[str]) -> dict[str, float]:
-    """Train 64 envs, started by `launcher`; return steps/s and the share of communication after three batches."""
+def train_on_ranks(
+    launcher: Sequence[str], steps: int, settings: Sequence[str] = (), options: Sequence[str] = ()
+) -> dict[str, float]:
+    """Train preset `fast` with other `settings` (``key=value``) and more options of `fastpong train`.
+
+    `launcher` starts the ranks. Returns steps/s and the share of communication after three batches.
+    """
+    config = make_config("fast", parse_assignments(list(settings)))
+    words = [word for setting in (*settings, f"log_interval={config.batch_size}") for word in ("--set", setting)]
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
-        settings = ["--steps", str(steps), "--set", f"log_interval={make_config('fast').batch_size}"]
-        output_of([*launcher, *train_command(run, 64, *settings, *options)])
+        output_of([*launcher, *train_command(run, "--steps", str(steps), *words, *options)])
         lines = read_metrics(run / "metrics.jsonl")
     first, last = lines[3], lines[-1]  # one is the first, at 5,000 steps; until then kernels are loaded
     seconds, communicating = (last[key] - first[key] for key in ("wall_s", "comm_s"))

@@ -60,7 +60,7 @@ class Run:
             options = ["train", "--resume", "--run", str(self.folder.path), "--target", "22", "--steps", str(steps)]
             return [*self._launcher, sys.executable, "-m", "fastpong", *options, "--progress", "lines"]
         settings = [word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}")]
-        return [*self._launcher, *train_command(self.folder.path, 8, *settings, "--steps", str(steps))]
+        return [*self._launcher, *train_command(self.folder.path, "--envs", "8", *settings, "--steps", str(steps))]
 
     def start(self) -> None:
         """Begin or resume it, in a session of its own, with a `reader` of what it prints."""

@@ -1,6 +1,6 @@
 """What a network costs: ranks on hosts of their own, which are network namespaces of this machine (needs root).
 
-    python -m bench.hosts [--rates 0.1 1 10] [--hosts 2 4] [--steps 200000] [-- OPTIONS OF fastpong train]
+    python -m bench.hosts [--rates 0.1 1 10] [--hosts 2 4] [--steps 200000] [--set KEY=VALUE …]
 
 Each host is a namespace with one address, joined to the others by a bridge; what it sends is limited to the rate
 (Gbit/s) with tc's token bucket. MPI is made to use TCP, as between machines. For each rate and number of hosts: what
@@ -27,6 +27,7 @@ from pathlib import Path
 
 from bench.common import allreduces, output_of, parser, train_on_ranks
 from fastpong.config import make_config
+from fastpong.config_sources import parse_assignments
 from fastpong.policy import make_policy
 
 NETWORK = "10.77.0"
@@ -91,10 +92,10 @@ def main() -> None:
     options.add_argument("--rates", type=float, nargs="+", default=[0.1, 1.0, 10.0])
     options.add_argument("--hosts", type=int, nargs="+", default=[2, 4])
     options.add_argument("--steps", type=int, default=200_000)
-    options.add_argument("options", nargs="*", help="options of fastpong train, after --")
+    options.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as for fastpong train")
     arguments = options.parse_args()
     os.environ |= {"UCX_TLS": "tcp,self", "FI_PROVIDER": "tcp"}
-    config = make_config("fast")
+    config = make_config("fast", parse_assignments(arguments.set))
     size = len(make_policy(config).weights.flat)
     print(f"gradient: {size:,} numbers, {4 * size / 1e6:.2f} MB in float32\n")
     print("| Gbit/s | hosts | allreduce, ms | latency, ms | training on them, steps/s |\n" + "|---" * 5 + "|")
@@ -106,8 +107,8 @@ def main() -> None:
                 tiny, full = json.loads(output_of([*launcher, *program]))
                 speed = "–"
                 if hosts == 2:
-                    train = ["--workers", "1", *arguments.options]
-                    speed = f"{train_on_ranks(launcher, arguments.steps, train)['speed']:.0f}"
+                    result = train_on_ranks(launcher, arguments.steps, arguments.set, ["--workers", "1"])
+                    speed = f"{result['speed']:.0f}"
             print(f"| {rate:g} | {hosts} | {1e3 * full:.2f} | {1e3 * tiny:.3f} | {speed} |", flush=True)
             latencies.append(tiny / math.log2(hosts))
             errors.append(full / seconds_of_allreduce(hosts, 4 * size, rate, tiny / math.log2(hosts)))

@@ -35,7 +35,7 @@ def fastpong(seconds: float, seed: int) -> list[dict[str, Any]]:
     """Train with the command line; return the lines of its metrics."""
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
-        lines_of(train_command(run, 64, "--seed", str(seed), "--set", "log_interval=4096"), seconds)
+        lines_of(train_command(run, "--envs", "64", "--seed", str(seed), "--set", "log_interval=4096"), seconds)
         return read_metrics(run / "metrics.jsonl")
 
 

@@ -1,6 +1,6 @@
 """What ranks cost on one machine: steps per second, and the time that goes into communication.
 
-    python -m bench.ranks [--ranks 1 2 4] [--rounds 5] [--steps 400000] [-- OPTIONS OF fastpong train]
+    python -m bench.ranks [--ranks 1 2 4] [--rounds 5] [--steps 400000] [--set KEY=VALUE …]
     mpiexec -n 2 python -m bench.ranks --allreduce SIZE … [--rounds 100]
 
 Each round trains preset fast from the start with every number of ranks in turn (1: one process, a subprocess per core,
@@ -32,6 +32,7 @@ import numpy as np
 from bench.common import allreduces, output_of, parser, timed, train_on_ranks
 from fastpong.commands.speeds import bare_ale
 from fastpong.config import Config, make_config
+from fastpong.config_sources import parse_assignments
 from fastpong.parallel.mpi import connect
 from fastpong.policy import make_policy
 
@@ -71,7 +72,7 @@ def measure(config: Config, arguments: argparse.Namespace) -> list[dict[str, Any
         with contextlib.ExitStack() as stack:
             alone = bare_ale(stack, config)(3.0)
         for ranks, results in rounds.items():
-            result = train_on_ranks(launcher(ranks), arguments.steps, arguments.options)
+            result = train_on_ranks(launcher(ranks), arguments.steps, arguments.set)
             results.append({**result, "ale": alone, "allreduce": allreduce_alone(ranks, size)})
             print(ranks, results[-1], file=sys.stderr, flush=True)
     table = []
@@ -95,12 +96,12 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--steps", type=int, default=400_000)
     options.add_argument("--allreduce", type=int, nargs="+", metavar="SIZE")
-    options.add_argument("options", nargs="*", help="options of fastpong train, after --")
+    options.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as for fastpong train")
     arguments = options.parse_args()
     if arguments.allreduce:
         time_allreduces(arguments.allreduce, arguments.rounds)
         return
-    rows = measure(make_config("fast"), arguments)
+    rows = measure(make_config("fast", parse_assignments(arguments.set)), arguments)
     print("| ranks | steps/s | to one process | to bare ALE | update, s | communication | allreduce, ms | a batch's |")
     print("|---" * 8 + "|")
     for row in rows:

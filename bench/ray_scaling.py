@@ -134,8 +134,7 @@ def main() -> None:
             measure_actors, actors, config, arguments.batches
         )
     steps = (arguments.batches + 1) * config.batch_size + config.num_envs
-    options = ["--set", "exploring_start_steps=0"]
-    kinds["2 ranks"] = lambda: {"speed": train_on_ranks(launcher(2), steps, options)["speed"]}
+    kinds["2 ranks"] = lambda: {"speed": train_on_ranks(launcher(2), steps, ["exploring_start_steps=0"])["speed"]}
     rounds: dict[str, list[dict[str, float]]] = {kind: [] for kind in kinds}
     for _ in range(arguments.rounds):
         for kind, measure in kinds.items():

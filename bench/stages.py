@@ -6,6 +6,9 @@ Trains with preset `fast`, early and in the late phase, and prints a Markdown ta
 spends in each stage by the clock, and how long its thread ran on a core meanwhile; then how long its other threads (the
 learner's second one) and the env subprocesses ran; and all of it. What the stages leave of the clock is outside all of
 them: new rows, counting, the loop itself. Each round takes both kinds of measurement, one after the other.
+
+Virtual machines rarely let ``perf stat`` count cache misses. What these cost shows by doing a stage *again* at once,
+when what it needs is in the caches: the last number of `preprocess` and `act`, of rounds of their own.
 """
 
 import contextlib
@@ -13,6 +16,7 @@ import statistics
 import time
 from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import patch
 
 import psutil
@@ -53,14 +57,44 @@ def measured(trainer: Trainer, steps: int, workers: list[psutil.Process], clock:
     return {name: 1e6 * value / (trainer.stats.steps - first) for name, value in result.items()}
 
 
+def again(trainer: Trainer, steps: int) -> Row:
+    """Return µs a step of doing `preprocess` and `act` once more, right after the first time."""
+    assert isinstance(trainer.sampler, Actor)
+    rollout, policy = trainer.sampler.rollout, trainer.sampler.policy
+    spent, first = {"preprocess": 0.0, "act": 0.0}, trainer.stats.steps
+
+    def twice(stage: str, do: Callable[..., Any]) -> Callable[..., Any]:
+        def both(*arguments: Any) -> Any:
+            end = rollout._end  # images are appended
+            do(*arguments)
+            if stage == "preprocess":
+                rollout._end = end
+            began = time.perf_counter()
+            result = do(*arguments)
+            spent[stage] += time.perf_counter() - began
+            return result
+
+        return both
+
+    with (
+        patch.object(rollout, "record", twice("preprocess", rollout.record)),
+        patch.object(policy, "act", twice("act", policy.act)),
+    ):
+        run(trainer, steps)
+    return {name: 1e6 * value / (trainer.stats.steps - first) for name, value in spent.items()}
+
+
 def on_cores(processes: list[psutil.Process]) -> float:
     """Return for how many seconds processes have run."""
     times = [process.cpu_times() for process in processes]
     return float(sum(time.user + time.system for time in times))
 
 
-def measure(envs: int, late: bool, rounds: int, steps: int) -> dict[str, tuple[float, float]]:
-    """Return for each stage µs a step of the clock and of the parent's core; for the rest of a core alone, twice."""
+def measure(envs: int, late: bool, rounds: int, steps: int) -> list[Row]:
+    """Return for each stage µs a step of the clock, of the parent's core, and of doing it again at once.
+
+    Of what is not of the parent's thread the first is that of a core as well.
+    """
     with contextlib.ExitStack() as stack:
         _, trainer = training(stack, make_config("fast", {"num_envs": envs}), None, late=late)
         stack.callback(trainer.close)
@@ -68,11 +102,13 @@ def measure(envs: int, late: bool, rounds: int, steps: int) -> dict[str, tuple[f
         assert isinstance(trainer.sampler, Actor) and isinstance(trainer.sampler.envs, VectorEnv)
         workers = [psutil.Process(process.pid) for process in trainer.sampler.envs.processes]
         rows = [
-            [measured(trainer, steps, workers, clock) for clock in ("perf_counter", "thread_time")]
+            [
+                *(measured(trainer, steps, workers, clock) for clock in ("perf_counter", "thread_time")),
+                again(trainer, steps),
+            ]
             for _ in range(rounds)
         ]
-    medians = [{name: statistics.median(row[i][name] for row in rows) for name in rows[0][i]} for i in (0, 1)]
-    return {name: (medians[0][name], medians[1][name]) for name in medians[0]}
+    return [{name: statistics.median(row[i][name] for row in rows) for name in rows[0][i]} for i in range(3)]
 
 
 def main() -> None:
@@ -87,14 +123,13 @@ def main() -> None:
         for envs in arguments.envs
         for late in (False, True)
     }
-    print("| µs a step: clock / core | " + " | ".join(columns) + " |")
+    print("| µs a step: clock / core / again | " + " | ".join(columns) + " |")
     print("|---" * (len(columns) + 1) + "|")
-    for name in next(iter(columns.values())):
-        cells = [
-            f"{column[name][0]:.2f} / {column[name][1]:.2f}" if name in (*STAGES, "outside all stages", "all")
-            else f"– / {column[name][1]:.2f}"
-            for column in columns.values()
-        ]  # fmt: skip
+    for name in next(iter(columns.values()))[0]:
+        cells = []
+        for clock, core, twice in columns.values():
+            own = f"{clock[name]:.2f}" if name in (*STAGES, "outside all stages", "all") else "–"
+            cells.append(f"{own} / {core[name]:.2f}" + (f" / {twice[name]:.2f}" if name in twice else ""))
         print(f"| {name} | " + " | ".join(cells) + " |")
 
 

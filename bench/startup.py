@@ -44,7 +44,7 @@ def begin(envs: int, engine: str, workers: int | None, cache: Path | None = None
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         limits = ["--steps", str(steps), "--set", f"log_interval={envs}", *how(engine, workers)]
-        command = train_command(run, envs, *limits)
+        command = train_command(run, "--envs", str(envs), *limits)
         subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         lines = read_metrics(run / "metrics.jsonl")
     return lines[0]["wall_s"], next(line["wall_s"] for line in lines if line["updates"])
@@ -73,7 +73,7 @@ def peak(envs: int, engine: str, workers: int | None, seconds: float) -> float:
     """Return the greatest Pss, in MB, that a training shows, sampled four times a second."""
     with tempfile.TemporaryDirectory() as folder:
         limits = ["--minutes", str(seconds / 60), *how(engine, workers)]
-        command = train_command(Path(folder) / "run", envs, *limits)
+        command = train_command(Path(folder) / "run", "--envs", str(envs), *limits)
         process = psutil.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         most = 0.0
         while process.poll() is None:
