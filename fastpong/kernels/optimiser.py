@@ -7,12 +7,8 @@ from fastpong.kernels.compile.jit import fused, kernel
 from fastpong.kernels.structs import Adam, Network, Rates
 from fastpong.kernels.tiles import CHANNELS
 
-BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-7
-"""Adam's constants.
-
-The PPO of OpenAI's Baselines has ε = 1e-5. A minibatch has few samples of most positions, which its mean divides by
-4096, so that many gradients are smaller than that: their weights would hardly move.
-"""
+BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-5
+"""Adam's constants; ε as in the PPO of OpenAI's Baselines."""
 
 _ZERO_BELOW = np.float32(1e-30)
 """Adam's averages of the gradient that are not larger become 0: no weight moves by them.

@@ -139,7 +139,7 @@ def test_weights_change_by_the_gradient_of_each_minibatch(learning: Learning) ->
             where = np.repeat(np.r_[touched, True], 16) if k == 2 else ...
             new = naive.adam_of(
                 wanted[k][where], there[k][where], exp_avg[k][where], exp_avg_sq[k][where], 0.01, 0.9, 0.999,
-                1e-7, 3 + b,
+                1e-5, 3 + b,
             )  # fmt: skip
             wanted[k][where], exp_avg[k][where], exp_avg_sq[k][where] = new
     for k in range(4):
