@@ -1,17 +1,18 @@
 """Where the time of training goes: µs a step of each stage, of the clock and of the cores.
 
-    python -m bench.stages [--envs 64 256] [--rounds 5] [--steps 65536]
+    python -m bench.stages [--envs 64 256] [--groups 2] [--rounds 5] [--steps 65536]
 
 Trains with preset `fast`, early and in the late phase, and prints a Markdown table, medians of rounds: what the parent
 spends in each stage by the clock, and how long its thread ran on a core meanwhile; then how long its other threads (the
 learner's second one) and the env subprocesses ran; and all of it. What the stages leave of the clock is outside all of
-them: new rows, counting, the loop itself. Each round takes both kinds of measurement, one after the other.
+them: new rows, counting, the loop itself. Each round takes all measurements of all columns, one after the other.
 
 Virtual machines rarely let ``perf stat`` count cache misses. What these cost shows by doing a stage *again* at once,
 when what it needs is in the caches: the last number of `preprocess` and `act`, of rounds of their own.
 """
 
 import contextlib
+import functools
 import statistics
 import time
 from collections.abc import Callable
@@ -21,9 +22,10 @@ from unittest.mock import patch
 
 import psutil
 
-from bench.common import parser
+from bench.common import in_turns, parser
 from fastpong.commands.speeds import training
 from fastpong.config import make_config
+from fastpong.envs.division import Division, divide
 from fastpong.envs.vector_env import VectorEnv
 from fastpong.training.actor import STAGES, Actor
 from fastpong.training.trainer import Trainer
@@ -90,46 +92,57 @@ def on_cores(processes: list[psutil.Process]) -> float:
     return float(sum(time.user + time.system for time in times))
 
 
-def measure(envs: int, late: bool, rounds: int, steps: int) -> list[Row]:
+def start(stack: contextlib.ExitStack, envs: int, groups: int, late: bool, steps: int) -> Trainer:
+    """Return a trainer of so many envs in so many groups, which has trained for some steps."""
+
+    def in_groups(count: int, workers: int, _default: int, own: int) -> Division:
+        return divide(count, workers, groups, own)
+
+    with patch("fastpong.envs.vector_env.divide", in_groups):
+        _, trainer = training(stack, make_config("fast", {"num_envs": envs}), None, late=late)
+    stack.callback(trainer.close)
+    run(trainer, steps)
+    return trainer
+
+
+def one_round(trainer: Trainer, steps: int) -> list[Row]:
     """Return for each stage µs a step of the clock, of the parent's core, and of doing it again at once.
 
     Of what is not of the parent's thread the first is that of a core as well.
     """
-    with contextlib.ExitStack() as stack:
-        _, trainer = training(stack, make_config("fast", {"num_envs": envs}), None, late=late)
-        stack.callback(trainer.close)
-        run(trainer, steps)
-        assert isinstance(trainer.sampler, Actor) and isinstance(trainer.sampler.envs, VectorEnv)
-        workers = [psutil.Process(process.pid) for process in trainer.sampler.envs.processes]
-        rows = [
-            [
-                *(measured(trainer, steps, workers, clock) for clock in ("perf_counter", "thread_time")),
-                again(trainer, steps),
-            ]
-            for _ in range(rounds)
-        ]
-    return [{name: statistics.median(row[i][name] for row in rows) for name in rows[0][i]} for i in range(3)]
+    assert isinstance(trainer.sampler, Actor) and isinstance(trainer.sampler.envs, VectorEnv)
+    workers = [psutil.Process(process.pid) for process in trainer.sampler.envs.processes]
+    by_clocks = [measured(trainer, steps, workers, clock) for clock in ("perf_counter", "thread_time")]
+    return [*by_clocks, again(trainer, steps)]
 
 
 def main() -> None:
     """Print the table."""
     options = parser(__doc__)
     options.add_argument("--envs", type=int, nargs="+", default=[64, 256])
+    options.add_argument("--groups", type=int, nargs="+", default=[2])
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--steps", type=int, default=65_536)
     arguments = options.parse_args()
-    columns = {
-        f"{envs} envs, {'late' if late else 'early'}": measure(envs, late, arguments.rounds, arguments.steps)
-        for envs in arguments.envs
-        for late in (False, True)
-    }
+    with contextlib.ExitStack() as stack:
+        columns = {
+            f"{envs} envs in {groups}, {'late' if late else 'early'}": functools.partial(
+                one_round, start(stack, envs, groups, late, arguments.steps), arguments.steps
+            )
+            for envs in arguments.envs
+            for groups in arguments.groups
+            for late in (False, True)
+        }
+        rounds = in_turns(columns, arguments.rounds)
     print("| µs a step: clock / core / again | " + " | ".join(columns) + " |")
     print("|---" * (len(columns) + 1) + "|")
-    for name in next(iter(columns.values()))[0]:
+    for name in next(iter(rounds.values()))[0][0]:
         cells = []
-        for clock, core, twice in columns.values():
-            own = f"{clock[name]:.2f}" if name in (*STAGES, "outside all stages", "all") else "–"
-            cells.append(f"{own} / {core[name]:.2f}" + (f" / {twice[name]:.2f}" if name in twice else ""))
+        for rows in rounds.values():
+            kinds = [i for i in range(3) if name in rows[0][i]]
+            clock, *others = (statistics.median(row[i][name] for row in rows) for i in kinds)
+            shown = f"{clock:.2f}" if name in (*STAGES, "outside all stages", "all") else "–"
+            cells.append(" / ".join([shown, *(f"{other:.2f}" for other in others)]))
         print(f"| {name} | " + " | ".join(cells) + " |")
 
 
