@@ -40,15 +40,19 @@ def train_on_ranks(
 ) -> dict[str, float]:
     """Train preset `fast` with other `settings` (``key=value``) and more options of `fastpong train`.
 
-    `launcher` starts the ranks. Returns steps/s and the share of communication after three batches.
+    `launcher` starts the ranks. Returns steps/s and the share of communication of the whole batches after three.
     """
     config = make_config("fast", parse_assignments(list(settings)))
-    words = [word for setting in (*settings, f"log_interval={config.batch_size}") for word in ("--set", setting)]
+    batch = config.rollout_steps * config.num_envs
+    words = [word for setting in (*settings, f"log_interval={batch}") for word in ("--set", setting)]
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         output_of([*launcher, *train_command(run, "--steps", str(steps), *words, *options)])
         lines = read_metrics(run / "metrics.jsonl")
-    first, last = lines[3], lines[-1]  # one is the first, at 5,000 steps; until then kernels are loaded
+    whole = [line for line in lines if line["steps"] % batch == 0]  # just after an update
+    if len(whole) < 4:
+        sys.exit(f"{steps} steps are {len(whole)} batches of {batch}: at least four are needed (--steps)")
+    first, last = whole[2], whole[-1]  # until then kernels are loaded
     seconds, communicating = (last[key] - first[key] for key in ("wall_s", "comm_s"))
     return {"speed": (last["steps"] - first["steps"]) / seconds, "communication": communicating / seconds}
 
