@@ -5,7 +5,8 @@
 Trains with preset `fast`, early and in the late phase, and prints a Markdown table, medians of rounds: what the parent
 spends in each stage by the clock, and how long its thread ran on a core meanwhile; then how long its other threads (the
 learner's second one) and the env subprocesses ran; and all of it. What the stages leave of the clock is outside all of
-them: new rows, counting, the loop itself. Each round takes all measurements of all columns, one after the other.
+them: new rows, counting, the loop itself. Each round takes all measurements of all columns, one after the other, while
+the processes of the other columns wait; a round before them does not count.
 
 Virtual machines rarely let ``perf stat`` count cache misses. What these cost shows by doing a stage *again* at once,
 when what it needs is in the caches: the last number of `preprocess` and `act`, of rounds of their own.
