@@ -27,15 +27,6 @@ MAX_GROUPS = 254
 _NOISE_BLOCK = 64  # steps of sticky noise drawn in one NumPy call, to make it cost next to nothing
 
 
-def message_length(envs: int) -> int:
-    """Return the bytes of each message to so many envs.
-
-    All have one length, so that one read takes one of them whole: `Connection.recv_bytes`, with two reads and a dozen
-    calls in Python, takes four times as long as `os.read`.
-    """
-    return _STEP.size + envs
-
-
 def step_head(group: int, step: int, seed: int) -> bytes:
     """Return the message that steps a group, up to the actions: uint8, indices into ``pong.ACTIONS``, or `STAY`."""
     return _STEP.pack(group, step, seed)
@@ -105,7 +96,7 @@ class Emulators(gymnasium.Env[Any, Any]):
         self._arrays, self._engine = arrays, make_engine(self._engine_name, arrays, self._frame_skip)
 
     def take(self, message: bytes) -> None:
-        """Do what a message says: `RESET`, `RESTORE`, or a step, see `step_head`; what follows it is filling."""
+        """Do what a message says: `RESET`, `RESTORE`, or a step, see `step_head`."""
         if message[:1] == RESET:
             self._engine.reset(range(len(self._env_ids)))
             self._arrays["rewards"][:], self._arrays["ended"][:] = 0, 1

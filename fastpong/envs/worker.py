@@ -1,23 +1,22 @@
 """The body of an env subprocess: it reads messages, lets its emulators take them, and answers."""
 
 import contextlib
-import os
 import traceback
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 
-from fastpong.envs.emulators import Emulators, message_length
+from fastpong.envs.emulators import Emulators
 from fastpong.envs.memory import SharedArrays
 from fastpong.signals import ignore
 
 GONE = (EOFError, BrokenPipeError, ConnectionResetError)
 """What a pipe raises when the process at its other end is no more."""
 
-DONE, FAILED = b"\0", b"\1"
-"""Answers to a message; after the second comes the text of an error, and where it was raised."""
+DONE = b""
+"""The answer to a message; any other is the text of an error, and where it was raised."""
 
 LONGEST_ERROR = 16_000
-"""Bytes; the system hands over so many at once."""
+"""Bytes; a `Connection` writes a longer message in two parts."""
 
 
 def work(
@@ -32,15 +31,14 @@ def work(
     ignore()
     parent_pipe.close()
     envs, emulators = owned[index], env_fn()
-    file, length = pipe.fileno(), message_length(len(envs))
     try:
         emulators.bind({name: array[envs.start : envs.stop] for name, array in memory.arrays.items()})
-        while message := os.read(file, length):
-            emulators.take(message)
-            os.write(file, DONE)
+        while True:
+            emulators.take(pipe.recv_bytes())
+            pipe.send_bytes(DONE)
     except GONE:
         pass  # the parent closed the pipe, or died
     except Exception as error:
         with contextlib.suppress(*GONE):
             text = f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
-            os.write(file, FAILED + text.encode()[:LONGEST_ERROR])
+            pipe.send_bytes(text.encode()[:LONGEST_ERROR])

@@ -4,7 +4,6 @@ What envs do depends on their rows and on the messages alone, and the rows stand
 well. So it keeps the rows of before each step that is not answered yet, puts them back, and sends the step again.
 """
 
-import os
 import signal
 import socket
 import struct
@@ -16,10 +15,10 @@ from multiprocessing.connection import Connection
 import numpy as np
 
 from fastpong.arrays import U8
-from fastpong.envs.emulators import MAX_GROUPS, RESTORE, message_length
+from fastpong.envs.emulators import MAX_GROUPS, RESTORE
 from fastpong.envs.patience import Patience
 from fastpong.envs.process import Process, end_all
-from fastpong.envs.worker import DONE, GONE, LONGEST_ERROR
+from fastpong.envs.worker import DONE, GONE
 from fastpong.errors import EnvError
 from fastpong.parallel.replaced import Losses
 
@@ -44,7 +43,7 @@ class WorkerHandle:
         losses: Losses,
     ):
         self._name, self._start, self._losses = name, start, losses
-        self._envs, self._length = len(rows), message_length(len(rows))
+        self._envs = len(rows)
         # Of each group the rows, and their copy of before its last step.
         self._rows = [rows[group.start : group.stop] for group in groups]
         self._before = [np.empty_like(states) for states in self._rows]
@@ -57,7 +56,7 @@ class WorkerHandle:
             self._keep_rows(message[0])
         self._open.append(message)
         try:
-            self._write(message)
+            self.pipe.send_bytes(message)
         except GONE:
             pass  # to be seen when it should answer
 
@@ -88,17 +87,12 @@ class WorkerHandle:
     def _keep_rows(self, group: int) -> None:
         self._before[group][:] = self._rows[group]
 
-    def _write(self, message: bytes) -> None:
-        os.write(self.pipe.fileno(), message.ljust(self._length, b"\0"))
-
     def _read(self) -> None:
         """Read one answer. Raises `LookupError` if the subprocess died or hangs, `EnvError` if it failed."""
         patience = None
         while True:
             try:
-                answer = os.read(self.pipe.fileno(), len(DONE))
-                if not answer:
-                    raise EOFError
+                answer = self.pipe.recv_bytes()
             except BlockingIOError:
                 if patience is None:
                     patience = Patience(self.process.pid, START_SECONDS * self._envs)
@@ -109,7 +103,7 @@ class WorkerHandle:
             else:
                 if answer == DONE:
                     return
-                error, _, trace = os.read(self.pipe.fileno(), LONGEST_ERROR).decode(errors="replace").partition("\n")
+                error, _, trace = answer.decode(errors="replace").partition("\n")
                 raise EnvError(f"an env subprocess failed: {error}") from RuntimeError(trace)
 
     def _end(self) -> str:
@@ -139,10 +133,10 @@ class WorkerHandle:
             for group in steps:
                 self._rows[group][:] = self._before[group]
             if steps:
-                self._write(RESTORE)
+                self.pipe.send_bytes(RESTORE)
                 self._read()
             for message in self._open:
-                self._write(message)
+                self.pipe.send_bytes(message)
         except (EOFError, OSError) as error:
             time.sleep(1.0)  # the fork server may have died, too: soon there is another one
             raise LookupError(f"does not start ({error!r})") from None

@@ -1,6 +1,6 @@
 import numpy as np
 
-from fastpong.envs.emulators import RESET, RESTORE, Emulators, message_length, step_head
+from fastpong.envs.emulators import RESET, RESTORE, Emulators, step_head
 from fastpong.envs.memory import zeros
 from fastpong.envs.sticky import sticky_repeats
 
@@ -14,7 +14,7 @@ def test_a_message_is_taken_again_by_whoever_has_the_rows(engine: str) -> None:
     emulators.take(RESET)
     assert arrays["ended"].tolist() == [1, 1, 1] and arrays["screens"].any()
     for number in (0, 100, 63, 64, 2):
-        message = (step_head(0, number, 5) + b"\1\0").ljust(message_length(3), b"\0")
+        message = step_head(0, number, 5) + b"\1\0"
         before = {name: array.copy() for name, array in arrays.items()}
         emulators.take(message)
         assert arrays["ended"].tolist() == [0, 0, 1]
