@@ -11,7 +11,7 @@ from fastpong.parallel.machine import usable_cores
 _FEWEST = 16
 """Envs of a worker at least, if nobody says how many workers there are: 64 envs train as fast with 4 as with 16."""
 
-_OWN_PART = 8
+_OWN_PART = 4
 """One env in so many is stepped by a caller that has one worker beside it, which would work longer than the caller."""
 
 

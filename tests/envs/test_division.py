@@ -91,7 +91,7 @@ def test_ale_takes_all_cores_and_many_envs_of_the_console_all_but_one(cores: int
     assert acting_workers(64, None, "ale") == check_workers(64, None) == cores
     assert acting_workers(512, None, "console") == cores - 1
     assert acting_workers(64, 7, "console") == 7
-    assert [own_envs(64, *rest) for rest in ((1, "console"), (2, "console"), (1, "ale"))] == [8, 0, 0]
+    assert [own_envs(64, *rest) for rest in ((1, "console"), (2, "console"), (1, "ale"))] == [16, 0, 0]
     with pytest.raises(UsageError, match="64 or fewer"):
         acting_workers(64, 65, "console")
 
