@@ -2,7 +2,7 @@
 
     python -m bench.checkouts CHECKOUT CHECKOUT ... [--set KEY=VALUE] [--late] [--workers N] [--rounds 9] [--seconds 2]
 
-Prints steps/s, the median ratio of the rounds, and how many of them are above 1. A checkout of a commit is made by `git
+Prints steps/s, the median ratio of the rounds, and in how many of them it was faster. A checkout of a commit is made by `git
 worktree add --detach FOLDER COMMIT`. Each trains in a process of its own, which waits while the others are measured;
 `--set`, `--late` and `--workers` hold for all.
 """
@@ -46,7 +46,8 @@ class Checkout:
     def measure(self, seconds: float) -> float:
         """Return steps/s of whole batches, for about so many seconds."""
         assert self.process.stdin and self.process.stdout
-        print(seconds, file=self.process.stdin, flush=True)
+        with contextlib.suppress(BrokenPipeError):
+            print(seconds, file=self.process.stdin, flush=True)
         answer = self.process.stdout.readline()
         return float(answer) if answer else sys.exit(1)  # it has said why
 
@@ -67,6 +68,8 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=9)
     options.add_argument("--seconds", type=float, default=2.0)
     given = options.parse_args()
+    if wrong := [folder for folder in given.checkouts if not (folder / "fastpong").is_dir()]:
+        options.error(f"{wrong[0]} is no checkout: it has no folder fastpong")
     arguments = json.dumps([given.set, given.late, given.workers])
     with contextlib.ExitStack() as stack:
         trainings = [stack.enter_context(Checkout(folder.resolve(), arguments)) for folder in given.checkouts]

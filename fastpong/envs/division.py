@@ -12,7 +12,10 @@ _FEWEST = 16
 """Envs of a worker at least, if nobody says how many workers there are: 64 envs train as fast with 4 as with 16."""
 
 _OWN_PART = 4
-"""One env in so many is stepped by a caller that has one worker beside it, which would work longer than the caller."""
+"""One env in so many is stepped by a caller with one worker beside it, for which it would wait.
+
+In training a quarter of 256 envs has 1.07 of the speed of an eighth, and of 64 envs 1.02; a third 1.09 and 0.93.
+"""
 
 
 class Division(NamedTuple):

@@ -16,7 +16,7 @@ DONE = b""
 """The answer to a message; any other is the text of an error, and where it was raised."""
 
 LONGEST_ERROR = 16_000
-"""Bytes; a `Connection` writes a longer message in two parts."""
+"""Bytes; a `Connection` writes a longer message in two parts, and a read that times out may end between them."""
 
 
 def work(
