@@ -2,9 +2,9 @@
 
     python -m bench.checkouts CHECKOUT CHECKOUT ... [--set KEY=VALUE] [--late] [--workers N] [--rounds 9] [--seconds 2]
 
-Prints steps/s, the median ratio of the rounds, and in how many of them it was faster. A checkout of a commit is made by `git
-worktree add --detach FOLDER COMMIT`. Each trains in a process of its own, which waits while the others are measured;
-`--set`, `--late` and `--workers` hold for all.
+Prints steps/s, the median ratio of the rounds, and in how many of them it was faster. A checkout of a commit is made
+by `git worktree add --detach FOLDER COMMIT`. Each trains in a process of its own, which waits while the others are
+measured; `--set`, `--late` and `--workers` hold for all.
 """
 
 import contextlib
