@@ -82,9 +82,9 @@ class Config:
     batch_size: int = _setting(
         "ppo", 32_768, "steps of all envs in a batch, 16 or more of each env; in the late phase twice as many", 1, 10**9
     )
-    update_epochs: int = _setting("ppo", 5, "epochs over each batch", 1, 1000)
+    update_epochs: int = _setting("ppo", 3, "epochs over each batch", 1, 1000)
     minibatch_size: int = _setting(
-        "ppo", 4096, "samples of a minibatch, over all ranks; in the late phase twice as many", 1, 10**7
+        "ppo", 1024, "samples of a minibatch, over all ranks; in the late phase four times as many", 1, 10**7
     )
     baseline: str = _setting(
         "ppo",
