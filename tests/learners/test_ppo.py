@@ -125,7 +125,7 @@ def test_points_of_a_run_begin_with_the_paddle_held_until_that_has_faded() -> No
 
 
 def test_the_late_phase_has_larger_batches_and_growing_logits() -> None:
-    """Begun by hand, its batches are twice as large; while the entropy is high the logits grow."""
+    """Begun by hand, its batches are twice as large, minibatches four times; while the entropy is high logits grow."""
     with after_41_steps(small("fast", logit_growth=0.5, logit_growth_entropy=0.0, learning_rate=0.0)) as trainer:
         learner, weights = ppo_of(trainer), trainer.policy.weights.arrays["w2"]
         before = weights.copy()
@@ -138,7 +138,8 @@ def test_the_late_phase_has_larger_batches_and_growing_logits() -> None:
         assert learner.statistics["phase"] == "late"
         c = learner.config
         assert trainer.stats.steps - steps == 2 * c.rollout_steps * c.num_envs
-        assert learner.updates - updates == c.update_epochs * -(-c.rollout_steps * c.num_envs // c.minibatch_size)
+        minibatches = -(-2 * c.rollout_steps * c.num_envs // (4 * c.minibatch_size))
+        assert learner.updates - updates == c.update_epochs * minibatches
         np.testing.assert_array_equal(weights, before * np.array([[1.5], [1.5], [1.5], [1.0]], np.float32))
 
 

@@ -88,13 +88,13 @@ if __name__ == "__main__":
         load_acting(config)
         load_learning(config, comm.size)
         before = signatures()
-        # Minibatches of a batch: ceil(160 / 50), and 5 epochs. Late ones are twice as large.
-        learn(trainer, 20 if config.algorithm == "ppo" else 1)
+        # Minibatches of a batch: ceil(160 / 50), and 3 epochs; late ceil(320 / 200).
+        learn(trainer, 12 if config.algorithm == "ppo" else 1)
         assert signatures() == before, (before, signatures())
         if config.algorithm == "ppo":
             assert trainer.learner.statistics["phase"] == "early"
             trainer.learner.begin_late_phase(0)
-            learn(trainer, 60)
+            learn(trainer, 30)
             assert trainer.learner.statistics["phase"] == "late"
         assert signatures() == before, (before, signatures())
         assert sum(before.values()) >= 6 and max(before.values()) == 1, before
