@@ -15,8 +15,8 @@ phase of the control of that seed was about to begin, and so shares with it what
     [arms.control]
     [arms.again]
     seeds_from = 100
-    [arms.three-epochs]
-    set = ["update_epochs=3"]
+    [arms.five-epochs]
+    set = ["update_epochs=5"]
 
 Each seed is trained by all arms in turns, so that a machine which is slow for a while is so for all of them; a run that
 was interrupted begins anew. With `--at-once` several are trained at the same time, with one env subprocess each: then

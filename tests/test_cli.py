@@ -35,7 +35,7 @@ COMMANDS = ("train", "eval", "play", "bench", "plot", "settings", "presets", "do
         (["--batch-games", "3"], "batch_games is a setting of reinforce"),
         (["--window-seconds", "3"], "window_seconds is a setting of reinforce"),
         (["--preset", "ppg", "--batch-games", "3"], "batch_games is a setting of runs without window_seconds"),
-        (["--preset", "ray", "--set", "update_epochs=3"], "update_epochs is a setting of ppo"),
+        (["--preset", "ray", "--set", "update_epochs=7"], "update_epochs is a setting of ppo"),
         (["--steps", "0"], "'--steps'"),
         (["--minutes", "0"], "'--minutes'"),
         (["--config", "missing.toml"], "cannot read missing.toml"),

@@ -11,7 +11,7 @@ POINTS = 1000
 """How many of the latest points tell how well the agent plays."""
 
 LATE_BATCH, LATE_MINIBATCH = 2, 4
-"""By how much they are larger in the late phase: what is left to learn is small beside the noise."""
+"""By how much batches, and minibatches, are larger in the late phase: what is left to learn is small beside noise."""
 
 _KL_EXPONENT, _MAX_CHANGE = 0.3, 1.1  # of the controller, and the largest factor by which a batch changes the rate
 
@@ -44,7 +44,7 @@ class Schedule:
 
     @property
     def minibatch_factor(self) -> int:
-        """By how much its minibatches are larger."""
+        """By how much the minibatches of a batch are larger than the settings say."""
         return 1 if self.late_since is None else LATE_MINIBATCH
 
     @property
