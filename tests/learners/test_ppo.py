@@ -125,7 +125,7 @@ def test_points_of_a_run_begin_with_the_paddle_held_until_that_has_faded() -> No
 
 
 def test_the_late_phase_has_larger_batches_and_growing_logits() -> None:
-    """Begun by hand, its batches are twice as large, minibatches four times; while the entropy is high logits grow."""
+    """Its batches are twice as large, minibatches four times; while the entropy is high the logits grow."""
     with after_41_steps(small("fast", logit_growth=0.5, logit_growth_entropy=0.0, learning_rate=0.0)) as trainer:
         learner, weights = ppo_of(trainer), trainer.policy.weights.arrays["w2"]
         before = weights.copy()
