@@ -62,7 +62,7 @@ class Config:
         "run", 32, "games that each candidate for best.npz plays at the end; 0: the training score decides", 0
     )
 
-    num_envs: int = _setting("env", 256, "emulators that are stepped side by side", 1, 65536)
+    num_envs: int = _setting("env", 128, "emulators that are stepped side by side", 1, 65536)
     frame_skip: int = _setting("env", 4, "frames of one step", 1, 60)
     repeat_action_probability: float = _setting(
         "env", 0.25, "probability at each frame that the previous action is repeated (sticky actions)", 0.0, 0.99
@@ -80,7 +80,7 @@ class Config:
     gamma: float = _setting("learner", 0.995, "discount factor per step", 0.0, 1.0)
 
     batch_size: int = _setting(
-        "ppo", 32_768, "steps of all envs in a batch, 16 or more of each env; in the late phase twice as many", 1, 10**9
+        "ppo", 16_384, "steps in a batch, 16 or more of each env; in the late phase four times as many", 1, 10**9
     )
     update_epochs: int = _setting("ppo", 3, "epochs over each batch", 1, 1000)
     minibatch_size: int = _setting(
@@ -109,7 +109,7 @@ class Config:
     target_kl_late: float = _setting(
         "late", 0.015, "target_kl of the late phase, in nats; 0: target_kl is kept", 0.0, 10.0
     )
-    logit_growth: float = _setting("late", 0.07, "share by which the logits grow with each batch; 0: off", 0.0, 1.0)
+    logit_growth: float = _setting("late", 0.1, "share by which the logits grow with each batch; 0: off", 0.0, 1.0)
     logit_growth_entropy: float = _setting("late", 0.2, "entropy, in nats, down to which they grow", 0.0, 10.0)
 
     exploring_start_steps: int = _setting(

@@ -21,7 +21,7 @@ COMMANDS = ("train", "eval", "play", "bench", "plot", "settings", "presets", "do
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--workers", "257"], "256 envs"),
+        (["--workers", "129"], "128 envs"),
         (["--workers", "0"], "'--workers'"),
         (["--envs", "0"], "envs must be 1"),
         (["--envs", "-3"], "envs must be 1"),

@@ -40,7 +40,7 @@ def test_help_fits_the_terminal(columns: int) -> None:
     assert bare.process.wait(60) == 2 and "Commands:" in overview
     assert all(len(line) <= max(columns, 50) for page in pages for line in page)  # click folds no narrower
     assert [line for line in pages[1] if line in ("Settings:", "Run:", "Options:")] == ["Settings:", "Run:", "Options:"]
-    assert "[1 … 65_536; default: 256]" in " ".join(" ".join(pages[1]).split())
+    assert "[1 … 65_536; default: 128]" in " ".join(" ".join(pages[1]).split())
 
 
 def test_training_in_a_terminal_that_changes_its_size(tmp_path: Path) -> None:

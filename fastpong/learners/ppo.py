@@ -111,7 +111,7 @@ class PPO:
             batch.returns.reshape(-1),
         )  # fmt: skip
         loss = Loss(c.clip_low, c.clip_high, c.entropy_coef, VALUE_COEF, 0.0)
-        size = c.minibatch_size * schedule.minibatch_factor
+        size = c.minibatch_size * schedule.batch_factor
         epochs = Epochs(batch.samples, transitions, loss, self._sample_ids(batch.learnable), size, c.hidden_units)
         # Keyed by the number of updates, so that a resumed run draws the same minibatches.
         rng = np.random.default_rng([stream_key(c.seed, SHUFFLE), self.updates])

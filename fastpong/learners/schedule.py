@@ -10,7 +10,7 @@ from fastpong.config import Config
 POINTS = 1000
 """How many of the latest points tell how well the agent plays."""
 
-LATE_BATCH, LATE_MINIBATCH = 2, 4
+LATE_BATCH = 4
 """By how much batches, and minibatches, are larger in the late phase: what is left to learn is small beside noise."""
 
 _KL_EXPONENT, _MAX_CHANGE = 0.3, 1.1  # of the controller, and the largest factor by which a batch changes the rate
@@ -39,13 +39,8 @@ class Schedule:
 
     @property
     def batch_factor(self) -> int:
-        """By how much the batch that is played now is larger than the settings say."""
+        """By how much the batch that is played now, and its minibatches, are larger than the settings say."""
         return 1 if self.late_since is None else LATE_BATCH
-
-    @property
-    def minibatch_factor(self) -> int:
-        """By how much the minibatches of a batch are larger than the settings say."""
-        return 1 if self.late_since is None else LATE_MINIBATCH
 
     @property
     def target_kl(self) -> float:

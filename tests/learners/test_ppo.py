@@ -125,7 +125,7 @@ def test_points_of_a_run_begin_with_the_paddle_held_until_that_has_faded() -> No
 
 
 def test_the_late_phase_has_larger_batches_and_growing_logits() -> None:
-    """Its batches are twice as large, minibatches four times; while the entropy is high the logits grow."""
+    """Its batches and minibatches are four times as large; while the entropy is high the logits grow."""
     with after_41_steps(small("fast", logit_growth=0.5, logit_growth_entropy=0.0, learning_rate=0.0)) as trainer:
         learner, weights = ppo_of(trainer), trainer.policy.weights.arrays["w2"]
         before = weights.copy()
@@ -137,8 +137,9 @@ def test_the_late_phase_has_larger_batches_and_growing_logits() -> None:
             trainer.step()
         assert learner.statistics["phase"] == "late"
         c = learner.config
-        assert trainer.stats.steps - steps == 2 * c.rollout_steps * c.num_envs
-        minibatches = -(-2 * c.rollout_steps * c.num_envs // (4 * c.minibatch_size))
+        batch = c.rollout_steps * c.num_envs
+        assert trainer.stats.steps - steps == 4 * batch
+        minibatches = -(-batch // c.minibatch_size)
         assert learner.updates - updates == c.update_epochs * minibatches
         np.testing.assert_array_equal(weights, before * np.array([[1.5], [1.5], [1.5], [1.0]], np.float32))
 
