@@ -1,6 +1,6 @@
 """Where the time of training goes: µs a step of each stage, of the clock and of the cores.
 
-    python -m bench.stages [--envs 64 256] [--groups 2] [--rounds 5] [--steps 65536]
+    python -m bench.stages [--envs 64 128] [--groups 2] [--rounds 5] [--steps 65536]
 
 Trains with preset `fast`, early and in the late phase, and prints a Markdown table, medians of rounds: what the parent
 spends in each stage by the clock, and how long its thread ran on a core meanwhile; then how long its other threads (the
@@ -120,7 +120,7 @@ def one_round(trainer: Trainer, steps: int) -> list[Row]:
 def main() -> None:
     """Print the table."""
     options = parser(__doc__)
-    options.add_argument("--envs", type=int, nargs="+", default=[64, 256])
+    options.add_argument("--envs", type=int, nargs="+", default=[64, 128])
     options.add_argument("--groups", type=int, nargs="+", default=[2])
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--steps", type=int, default=65_536)
