@@ -55,7 +55,7 @@ def test_a_wider_network_plays_on_as_before_and_learns(run: RunFolder) -> None:
             rows = slice(rollout.rows - 20, rollout.rows)
             seen.append((rollout.arrays.actions[rows].copy(), rollout.arrays.values[rows].copy()))
             before = trainer.policy.weights.arrays["w2"].copy()
-            for _ in range(40):
+            for _ in range(120):
                 trainer.step()
                 trainer.learn_if_due()
             assert (trainer.policy.weights.arrays["w2"] != before).all()
@@ -74,8 +74,8 @@ def test_a_widened_run_is_resumed(run: RunFolder, tmp_path: Path) -> None:
     assert config == changed(run.config(), {"hidden_units": 128})
     assert load_weights(new.path)[0].hidden_units == 128
     assert new.metrics.read_text() == run.metrics.read_text()
-    result = train(config, new, PlainProgress(""), workers=1, resume=True, limits=Limits(1600))
-    assert result.metrics["steps"] >= 1600
+    result = train(config, new, PlainProgress(""), workers=1, resume=True, limits=Limits(2000))
+    assert result.metrics["steps"] >= 2000
 
 
 def test_the_mean_of_checkpoints(run: RunFolder, tmp_path: Path) -> None:
@@ -161,6 +161,6 @@ def test_a_run_goes_on_from_an_agent(run: RunFolder, tmp_path: Path) -> None:
     np.testing.assert_array_equal(arrays["policy.w1"], agent["policy.w1"])
     scale = np.array([0.5, 0.5, 0.5, 1.0], np.float32)[:, None]  # three logits and the value
     np.testing.assert_array_equal(arrays["policy.w2"], agent["policy.w2"] * scale)
-    train(config, folder, PlainProgress(""), workers=1, limits=Limits(600), resume=True)
+    train(config, folder, PlainProgress(""), workers=1, limits=Limits(1200), resume=True)
     after, _, _ = folder.newest()
     assert not np.array_equal(after["policy.w1"], arrays["policy.w1"])

@@ -23,7 +23,7 @@ NAMES = {
     "console": "the console alone, one process per core, with screens",
     "vector_env": "fastpong's vector env, random actions",
     "train": "fastpong's whole training loop",
-    "train_late": "the same in the late phase: batches twice, minibatches four times as large",
+    "train_late": "the same in the late phase: batches and minibatches four times as large",
     "stock_async": "AsyncVectorEnv over gym.make('ALE/Pong-v5')",
     "ale_vector": "ale-py's AtariVectorEnv, 84×84",
     "ale_vector_native": "ale-py's AtariVectorEnv, 210×160",

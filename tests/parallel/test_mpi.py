@@ -51,17 +51,18 @@ def run(ranks: int, *arguments: str, **options: Any) -> subprocess.CompletedProc
 def test_ranks_go_on_with_a_run_and_make_the_same_updates(tmp_path: Path) -> None:
     """Seven envs do not divide evenly. Three ranks: tests/learners; REINFORCE: tests/learners/test_reinforce.py."""
     whole, parts, config = tmp_path / "whole", tmp_path / "parts", make_config("fast", SMALL | PPO | {"num_envs": 7})
-    for folder, steps in ((whole, 1100), (parts, 400)):
+    for folder, steps in ((whole, 1900), (parts, 400)):
         run_folder = RunFolder(folder)
         run_folder.create(config, {})
         train(config, run_folder, PlainProgress(""), workers=1, limits=Limits(steps=steps))
-    done = run(2, *training(parts, "fast", 1100, "--resume", "--json"))
+    updates = int(RunFolder(parts).newest()[0]["learner.updates"])
+    done = run(2, *training(parts, "fast", 1900, "--resume", "--json"))
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 1 and json.loads(done.stdout)["reason"] == "steps"  # rank 0 alone
     one, other = RunFolder(whole).newest()[0], RunFolder(parts).newest()[0]
     for state in (one, other):
         state["stats.counts"][3:5] = 0  # points since the last line of metrics
-    assert one.keys() == other.keys() and int(one["learner.updates"]) >= 2
+    assert one.keys() == other.keys() and int(other["learner.updates"]) > updates > 0
     for name, array in one.items():  # weights differ by the order of float sums only: 1e-4 of their largest
         tolerance = 1e-4 * max(1e-3, float(np.abs(array).max(initial=0))) if array.dtype.kind == "f" else 0
         np.testing.assert_allclose(other[name], array, rtol=0, atol=tolerance, err_msg=name)

@@ -12,7 +12,7 @@ from fastpong.training.actor import Actor
 from fastpong.training.trainer import Trainer
 from tests.support.trainings import run, small
 
-STEPS = {"fast": 2400, "late": 2400, "ray": 6000, "ppg": 6000}
+STEPS = {"fast": 2400, "late": 4000, "ray": 6000, "ppg": 6000}
 """Steps of runs in which each of these learners learns from a batch or more."""
 
 GROUPS = {"fast": {"", "ppo"}, "late": {"", "ppo"}, "ray": {"", "ray"}, "ppg": {"", "ppg"}}

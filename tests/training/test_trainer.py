@@ -88,7 +88,7 @@ if __name__ == "__main__":
         load_acting(config)
         load_learning(config, comm.size)
         before = signatures()
-        # Minibatches of a batch: ceil(160 / 50), and 3 epochs; late ceil(320 / 200).
+        # Minibatches of a batch: ceil(160 / 50), and 3 epochs; late ceil(640 / 200).
         learn(trainer, 12 if config.algorithm == "ppo" else 1)
         assert signatures() == before, (before, signatures())
         if config.algorithm == "ppo":
