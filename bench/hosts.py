@@ -49,6 +49,8 @@ def take_down(hosts: int) -> None:
     """Remove the hosts and their bridge, or what is left of them."""
     for host in range(hosts):
         sh(f"ip netns del fastpong{host}", check=False)
+        # A process that a killed run left in the namespace keeps that, and the cable to it.
+        sh(f"ip link del fastpong-v{host}", check=False)
     sh("ip link del fastpong", check=False)
 
 
