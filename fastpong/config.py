@@ -69,7 +69,10 @@ class Config:
     )
     num_actions: int = _setting("env", 3, "2: up and down; 3: no-op as well", 2, 3)
 
-    hidden_units: int = _setting("network", 64, "units of the hidden layer; with PPO a multiple of 64", 1, 65536)
+    hidden_units: int = _setting("network", 128, "units of the hidden layer; with PPO a multiple of 64", 1, 65536)
+    paddle_columns: int = _setting(
+        "network", 2, "columns of the convolution's positions that see each paddle; 1 is faster", 1, 2, algorithm="ppo"
+    )
     frame_stack: int = _setting(
         "network", 3, "images that the policy gets, the present one and those before it", 1, 16, algorithm="ppo"
     )
@@ -152,7 +155,7 @@ _PPG: dict[str, Value] = {
     "log_interval": 1_000_000_000,  # its lines are those of its windows
 }
 PRESETS: dict[str, dict[str, Value]] = {
-    "fast": {},
+    "fast": {"paddle_columns": 1},
     "karpathy": _REFERENCE,
     "ray": {**_REFERENCE, "batch_unit": "game"},
     "ppg": {**_REFERENCE, **_PPG},
