@@ -107,12 +107,12 @@ class Config:
         "ppo", 0.045, "KL divergence of a batch, in nats, beyond which the learning rate falls; 0: off", 0.0, 10.0
     )
 
-    late_win_rate: float = _setting("late", 0.65, "share of 1000 points won at which the late phase begins", 0.0, 1.0)
-    late_by_step: int = _setting("late", 1_200_000, "step at which the late phase begins at the latest", 0)
+    late_win_rate: float = _setting("late", 0.75, "share of 1000 points won at which the late phase begins", 0.0, 1.0)
+    late_by_step: int = _setting("late", 1_400_000, "step at which the late phase begins at the latest", 0)
     target_kl_late: float = _setting(
         "late", 0.015, "target_kl of the late phase, in nats; 0: target_kl is kept", 0.0, 10.0
     )
-    logit_growth: float = _setting("late", 0.1, "share by which the logits grow with each batch; 0: off", 0.0, 1.0)
+    logit_growth: float = _setting("late", 0.2, "share by which the logits grow with each batch; 0: off", 0.0, 1.0)
     logit_growth_entropy: float = _setting("late", 0.2, "entropy, in nats, down to which they grow", 0.0, 10.0)
 
     exploring_start_steps: int = _setting(

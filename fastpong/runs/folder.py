@@ -89,7 +89,7 @@ class RunFolder:
         if not self.exists():
             raise UsageError(f"there is no run in {self.path}: start one without --resume")
         changes, _ = read_toml(self._config, note)
-        return changed(Config(preset=str(changes.pop("preset", "fast"))), changes)
+        return changed(Config(), changes)
 
     @contextlib.contextmanager
     def lock(self, note: Callable[[str], object] = lambda text: None) -> Iterator[None]:
