@@ -69,10 +69,7 @@ class Config:
     )
     num_actions: int = _setting("env", 3, "2: up and down; 3: no-op as well", 2, 3)
 
-    hidden_units: int = _setting("network", 128, "units of the hidden layer; with PPO a multiple of 64", 1, 65536)
-    paddle_columns: int = _setting(
-        "network", 2, "columns of the convolution's positions that see each paddle; 1 is faster", 1, 2, algorithm="ppo"
-    )
+    hidden_units: int = _setting("network", 64, "units of the hidden layer; with PPO a multiple of 64", 1, 65536)
     frame_stack: int = _setting(
         "network", 3, "images that the policy gets, the present one and those before it", 1, 16, algorithm="ppo"
     )
@@ -107,12 +104,12 @@ class Config:
         "ppo", 0.045, "KL divergence of a batch, in nats, beyond which the learning rate falls; 0: off", 0.0, 10.0
     )
 
-    late_win_rate: float = _setting("late", 0.75, "share of 1000 points won at which the late phase begins", 0.0, 1.0)
-    late_by_step: int = _setting("late", 1_400_000, "step at which the late phase begins at the latest", 0)
+    late_win_rate: float = _setting("late", 0.65, "share of 1000 points won at which the late phase begins", 0.0, 1.0)
+    late_by_step: int = _setting("late", 1_200_000, "step at which the late phase begins at the latest", 0)
     target_kl_late: float = _setting(
         "late", 0.015, "target_kl of the late phase, in nats; 0: target_kl is kept", 0.0, 10.0
     )
-    logit_growth: float = _setting("late", 0.2, "share by which the logits grow with each batch; 0: off", 0.0, 1.0)
+    logit_growth: float = _setting("late", 0.1, "share by which the logits grow with each batch; 0: off", 0.0, 1.0)
     logit_growth_entropy: float = _setting("late", 0.2, "entropy, in nats, down to which they grow", 0.0, 10.0)
 
     exploring_start_steps: int = _setting(
@@ -155,7 +152,7 @@ _PPG: dict[str, Value] = {
     "log_interval": 1_000_000_000,  # its lines are those of its windows
 }
 PRESETS: dict[str, dict[str, Value]] = {
-    "fast": {"paddle_columns": 1},
+    "fast": {},
     "karpathy": _REFERENCE,
     "ray": {**_REFERENCE, "batch_unit": "game"},
     "ppg": {**_REFERENCE, **_PPG},

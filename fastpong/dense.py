@@ -14,9 +14,6 @@ GRID = (21, 21)
 CELL = (8, 4)
 """A position sees four cells of so many rows and columns."""
 
-PADDLE_COLUMNS = (2, 3), (17, 18)
-"""The columns of positions that see the opponent's paddle, and the agent's; a policy may do without the second ones."""
-
 SIDE_INPUTS = 16
 """What the hidden units get beside the channels: 1, and the last actions."""
 

@@ -11,7 +11,7 @@ from fastpong.config import Config
 from fastpong.dense import CELL
 from fastpong.kernels import acting, conv, mlp
 from fastpong.kernels.compile import jit
-from fastpong.kernels.patches import POSITIONS, positions_with
+from fastpong.kernels.patches import POSITIONS
 from fastpong.kernels.preprocess import PIXELS
 from fastpong.kernels.structs import ExploringStarts, Inputs, Mlp, Network, Noise
 from fastpong.kernels.tiles import CHANNELS
@@ -87,7 +87,7 @@ def checked_weights(config: Config, arrays: Arrays) -> Arrays:
 class ConvNet(Weights):
     """The convolutional network: ``kernel``, ``bias``, ``w1`` and ``w2``, see `fastpong.kernels.structs.Network`.
 
-    `rng` draws the first weights; biases begin at 0. Rows of `w1` of positions that the network does not have are 0.
+    `rng` draws the first weights; biases begin at 0.
     """
 
     def __init__(self, config: Config, rng: np.random.Generator):
@@ -97,7 +97,6 @@ class ConvNet(Weights):
         pixels = POSITIONS * CHANNELS
         kernel[:] = rng.standard_normal(kernel.shape, np.float32) * INIT_STD_CONV
         w1[:pixels] = rng.standard_normal((pixels, config.hidden_units), np.float32) * INIT_STD_DENSE
-        w1[:pixels].reshape(POSITIONS, CHANNELS, -1)[~positions_with(config.paddle_columns)] = 0.0
         w2[:, :-1] = rng.standard_normal((len(w2), config.hidden_units), np.float32) / np.sqrt(config.hidden_units)
 
 

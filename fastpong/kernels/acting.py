@@ -65,8 +65,6 @@ def patches_of_few(
                 cell, strip = cell_of(strips[k]), patch_strip(strips[k], f * CELL[1])
                 for d in range(4):
                     position = cell + (d >> 1) * GRID[1] + (d & 1)
-                    if not inputs.positions[position]:
-                        continue
                     # Without a branch, since none could be foreseen.
                     fresh = where[position] < begin
                     at = pairs if fresh else where[position]

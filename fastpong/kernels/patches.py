@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastpong.arrays import I32, I64, U64, Bool
-from fastpong.dense import CELL, GRID, PADDLE_COLUMNS
+from fastpong.arrays import I32, I64, U64
+from fastpong.dense import CELL, GRID
 from fastpong.kernels.compile.jit import kernel
 from fastpong.kernels.gathers import LENGTH_BITS
 from fastpong.kernels.preprocess import STRIP_ROWS
@@ -47,16 +47,6 @@ _COURT_WIDTH = COURT[1]
 _GOLDEN, _MUL_1, _MUL_2 = (np.uint64(x) for x in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 assert 1 << LENGTH_BITS == STRIP_ROWS
-
-
-def positions_with(paddle_columns: int) -> Bool:
-    """Return which positions a network has, bool (441,), if so many of their columns see each paddle: 2, or 1.
-
-    A paddle stays in its columns, so one column of positions tells where it is, and most pairs of a position and a
-    sample are of paddles.
-    """
-    columns = np.arange(POSITIONS) % _WIDTH
-    return ~np.isin(columns, [column for both in PADDLE_COLUMNS for column in both[paddle_columns:]])
 
 
 class Pairs(NamedTuple):
@@ -101,7 +91,7 @@ def find_pairs(
     inputs: Inputs,
     samples: I64,  # (m,) some of the listed samples
 ) -> Pairs:
-    """Find the network's positions of some samples whose patch is not empty, and hash it. Twin: naive.patch_at.
+    """Find the positions of some samples whose patch is not empty, and hash the patch. Twin: naive.patch_at.
 
     A hash is the sum of those of a patch's strips (Zobrist, "A new hashing method with application for game playing",
     1970). Two patches are held to be the same if 63 bits are: of n different patches two are confused with a chance of
@@ -126,8 +116,6 @@ def find_pairs(
                     k += 1
                 for d in range(4):
                     position = cell + (d >> 1) * _WIDTH + (d & 1)
-                    if not inputs.positions[position]:
-                        continue
                     positions[pair] = position  # without a branch, since none could be foreseen
                     pair += visited[position] != m
                     visited[position] = m

@@ -28,7 +28,6 @@ class Inputs(NamedTuple):
     frame_stack: int  # images of a sample
     action_history: int  # previous actions of a sample
     num_actions: int
-    positions: Bool  # (441,) the positions that the network has, see `patches.positions_with`
 
 
 class Noise(NamedTuple):

@@ -7,7 +7,6 @@ import numpy.typing as npt
 
 from fastpong.arrays import I64, Arrays
 from fastpong.config import Config
-from fastpong.kernels.patches import positions_with
 from fastpong.kernels.preprocess import PIXELS, LastImages, Observation, record_changes, record_strips
 from fastpong.kernels.structs import Inputs, RolloutArrays
 from fastpong.parallel.sharding import ANY, Field, join, layout_of
@@ -187,10 +186,7 @@ class Rollout:
         c = self.config
         self.arrays = RolloutArrays(**columns)
         flat = RolloutArrays(**{name: array.reshape(-1) for name, array in columns.items()})
-        positions = positions_with(c.paddle_columns)
-        self.inputs = Inputs(
-            self._images, flat, self.num_envs, c.frame_stack, c.action_history, c.num_actions, positions
-        )
+        self.inputs = Inputs(self._images, flat, self.num_envs, c.frame_stack, c.action_history, c.num_actions)
 
 
 def join_states(parts: list[Arrays]) -> Arrays:

@@ -13,7 +13,7 @@ from typing import Any
 
 from fastpong import files
 from fastpong.arrays import Arrays
-from fastpong.config import Config, changed, settings
+from fastpong.config import Config, make_config, settings
 from fastpong.envs.engine import ENGINES
 from fastpong.errors import UsageError
 from fastpong.policy import checked_weights
@@ -103,7 +103,7 @@ def _config(about: Mapping[str, Any]) -> Config:
     if not isinstance(saved, dict):
         raise ValueError("it does not tell its settings")
     known = {name: saved[name] for name in settings() if name in saved}
-    return changed(Config(), {"preset": "", **known})
+    return make_config(str(known.pop("preset", "")), known)
 
 
 def load_facts(path: Path) -> tuple[Arrays, Facts]:

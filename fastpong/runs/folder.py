@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from fastpong import files
 from fastpong.arrays import Arrays
-from fastpong.config import Config, changed, settings
+from fastpong.config import Config, make_config, settings
 from fastpong.config_sources import read_toml, to_toml
 from fastpong.errors import UsageError
 from fastpong.runs.checkpoint import (
@@ -82,14 +82,14 @@ class RunFolder:
             raise UsageError(f"cannot make the run folder {self.path}: {error.strerror}") from None
 
     def config(self, note: Callable[[str], object] = lambda text: None) -> Config:
-        """Read the settings back; `note` is told of those that there are no longer. Newer ones have their default.
+        """Read the settings back; `note` is told of those that there are no longer.
 
         Raises `UsageError` where there is no run, or one of another version.
         """
         if not self.exists():
             raise UsageError(f"there is no run in {self.path}: start one without --resume")
         changes, _ = read_toml(self._config, note)
-        return changed(Config(), changes)
+        return make_config(str(changes.pop("preset", "fast")), changes)
 
     @contextlib.contextmanager
     def lock(self, note: Callable[[str], object] = lambda text: None) -> Iterator[None]:

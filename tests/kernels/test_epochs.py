@@ -27,8 +27,8 @@ PPO = naive.Coefficients(0.2, 0.4, 0.03, 0.5)
 class Learning:
     """The samples, what is learned from them, and what the kernel makes of it."""
 
-    def __init__(self, screens: npt.NDArray[np.uint8], paddle_columns: int):
-        self.rollout = SmallRollout(screens, paddle_columns=paddle_columns)
+    def __init__(self, screens: npt.NDArray[np.uint8]):
+        self.rollout = SmallRollout(screens)
         self.network = self.rollout.network
         self.scale = 1 / len(SAMPLES)
         targets = np.random.default_rng(4).standard_normal(8).astype(np.float32)
@@ -63,9 +63,9 @@ class Learning:
         return self.scale * naive.minibatch_objective(self.samples, self.learned, num_actions, PPO, *network)
 
 
-@pytest.fixture(scope="module", params=[2, 1], ids=["all positions", "one column a paddle"])
-def learning(real_screens: npt.NDArray[np.uint8], request: pytest.FixtureRequest) -> Learning:
-    return Learning(real_screens, request.param)
+@pytest.fixture(scope="module")
+def learning(real_screens: npt.NDArray[np.uint8]) -> Learning:
+    return Learning(real_screens)
 
 
 def test_gradient_against_finite_differences(learning: Learning) -> None:
@@ -85,7 +85,6 @@ def test_gradient_against_finite_differences(learning: Learning) -> None:
 def test_gradient_of_all_weights(learning: Learning) -> None:
     num_actions = learning.rollout.inputs.num_actions
     ref = naive.minibatch_gradient(learning.samples, learning.learned, num_actions, PPO, *learning.network)
-    ref[2][:SIDE].reshape(POSITIONS, -1)[~learning.rollout.inputs.positions] = 0.0  # the dense network has them all
     for gradient, wanted in zip(learning.gradient, ref, strict=True):
         np.testing.assert_allclose(gradient, learning.scale * wanted, rtol=2e-3, atol=2e-5)
 
@@ -94,7 +93,6 @@ def test_touched_positions(learning: Learning) -> None:
     reached = np.zeros(POSITIONS, np.bool_)
     for sample in learning.samples:
         reached |= [bool(naive.patch_at(sample.images, q)) for q in range(POSITIONS)]
-    reached &= learning.rollout.inputs.positions
     np.testing.assert_array_equal(learning.touched, reached)
     rows = np.flatnonzero(np.abs(learning.gradient.w1[:SIDE]).sum(1))
     assert len(rows) and reached[rows // 16].all()

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from fastpong.arrays import I64, Bool
 from fastpong.courts import courts_of
-from fastpong.dense import GRID, PADDLE_COLUMNS
+from fastpong.dense import GRID
 from fastpong.kernels.buckets import bucket_by_minibatch
-from fastpong.kernels.patches import PARTS, POSITIONS, positions_with
+from fastpong.kernels.patches import PARTS, POSITIONS
 from fastpong.kernels.preprocess import find_strips
 from fastpong.kernels.structs import Inputs, Patches
 from fastpong.learners.threads import Threads
@@ -25,9 +25,9 @@ Seen = dict[int, frozenset[naive.Pixel]]
 """The patches of a sample by position, but for empty ones."""
 
 
-def seen_in(images: Sequence[Bool], positions: Sequence[int] = range(POSITIONS)) -> Seen:
-    """Look at each of these positions."""
-    return {q: patch for q in positions if (patch := naive.patch_at(images, q))}
+def seen_in(images: Sequence[Bool]) -> Seen:
+    """Look at each position."""
+    return {q: patch for q in range(POSITIONS) if (patch := naive.patch_at(images, q))}
 
 
 def drawings(count: int) -> tuple[Inputs, list[Bool]]:
@@ -41,7 +41,7 @@ def drawings(count: int) -> tuple[Inputs, list[Bool]]:
         arrays.offsets[t], at = at, find_strips(courts_of(screen[None])[0], strips, at)
         arrays.lengths[t] = at - arrays.offsets[t]
         pictures.append(court(screen))
-    return Inputs(strips, arrays, 1, 3, 0, 3, positions_with(2)), pictures
+    return Inputs(strips, arrays, 1, 3, 0, 3), pictures
 
 
 def pixels_of(patches: Patches, p: int) -> Iterator[naive.Pixel]:
@@ -85,19 +85,9 @@ def check(inputs: Inputs, samples: I64, seen: Sequence[Seen]) -> Patches:
     return patches
 
 
-@pytest.mark.parametrize("paddle_columns", [2, 1])
-def test_patches_of_real_screens(real_screens: npt.NDArray[np.uint8], paddle_columns: int) -> None:
-    rollout = SmallRollout(real_screens, paddle_columns=paddle_columns)
-    positions = [q for q in range(POSITIONS) if paddle_columns == 2 or q % 21 not in (3, 18)]
-    check(rollout.inputs, SAMPLES, [seen_in(rollout.sample(s).images, positions) for s in SAMPLES.tolist()])
-
-
-def test_both_paddles_are_seen_by_the_columns_that_are_left(real_screens: npt.NDArray[np.uint8]) -> None:
-    for screen in real_screens[100:107]:
-        seen = seen_in([court(screen)])
-        for columns in PADDLE_COLUMNS:
-            heights = [max(len(patch) for q, patch in seen.items() if q % GRID[1] == column) for column in columns]
-            assert heights[0] == heights[1] > 8  # two columns of pixels, 16 rows high
+def test_patches_of_real_screens(real_screens: npt.NDArray[np.uint8]) -> None:
+    rollout = SmallRollout(real_screens)
+    check(rollout.inputs, SAMPLES, [seen_in(rollout.sample(s).images) for s in SAMPLES.tolist()])
 
 
 def test_patches_of_pictures_that_are_all_different() -> None:
@@ -108,7 +98,7 @@ def test_patches_of_pictures_that_are_all_different() -> None:
 
 
 def test_no_samples_and_empty_screens_have_no_patches() -> None:
-    inputs = Inputs(np.zeros(0, np.int32), rollout_arrays(1), 1, 3, 0, 3, positions_with(2))
+    inputs = Inputs(np.zeros(0, np.int32), rollout_arrays(1), 1, 3, 0, 3)
     for samples in np.zeros(0, np.int64), np.zeros(3, np.int64):
         patches = listed(inputs, samples).patches
         assert len(patches.patch_ids) == len(patches.strips) == 0 and patches.strip_offsets.tolist() == [0]

@@ -10,7 +10,7 @@ from numba import njit
 from fastpong.arrays import F32, F64, I64, U8, Bool
 from fastpong.courts import courts_of
 from fastpong.kernels import conv
-from fastpong.kernels.patches import PARTS, POSITIONS, positions_with
+from fastpong.kernels.patches import PARTS, POSITIONS
 from fastpong.kernels.preprocess import LastImages, Observation, as_words, record_strips
 from fastpong.kernels.structs import Adam, Buckets, Epoch, Inputs, Loss, Network, Patches, RolloutArrays, Transitions
 from fastpong.learners.threads import Threads
@@ -59,7 +59,7 @@ class SmallRollout:
 
     ROWS, ENVS, IMAGES = 7, 2, 3
 
-    def __init__(self, screens: U8, num_actions: int = 3, hidden_units: int = 128, paddle_columns: int = 2):
+    def __init__(self, screens: U8, num_actions: int = 3, hidden_units: int = 128):
         rng = np.random.default_rng(3)
         chosen, samples = screens[100 : 100 + self.ROWS], self.ROWS * self.ENVS
         arrays, strips, at = rollout_arrays(samples), np.zeros(samples * 200, np.int32), 0
@@ -71,10 +71,8 @@ class SmallRollout:
                 seen = observation(chosen, ended=[int(env == 0 and t == 4)] * self.ROWS)
                 at = record_strips(seen, np.array([row]), np.array([env]), arrays, self.ENVS * t, strips, at, last)
                 self.pictures.append(court(chosen[row]))
-        positions = positions_with(paddle_columns)
-        self.inputs = Inputs(strips, arrays, self.ENVS, self.IMAGES, 2, num_actions, positions)
+        self.inputs = Inputs(strips, arrays, self.ENVS, self.IMAGES, 2, num_actions)
         self.network = random_network(num_actions + 1, hidden_units, self.IMAGES)
-        self.network.w1[: conv.SIDE].reshape(len(positions), -1)[~positions] = 0.0
 
     def sample(self, index: int) -> naive.Sample:
         """What the network gets of a sample."""
@@ -171,7 +169,7 @@ def sparse_inputs(xs: npt.NDArray[Any], num_actions: int) -> Inputs:
     arrays.lengths[:] = [len(changes) for changes in lists]
     arrays.offsets[:] = np.cumsum(arrays.lengths) - arrays.lengths
     changes = np.array([change for changes in lists for change in changes] + [0], np.int16)
-    return Inputs(changes, arrays, len(xs), 1, 0, num_actions, positions_with(2))
+    return Inputs(changes, arrays, len(xs), 1, 0, num_actions)
 
 
 def call(function: Any, *arguments: Any) -> None:
