@@ -28,7 +28,7 @@ from fastpong.training.evaluate import choose_best
 from fastpong.training.trainer import Trainer
 
 SMALL = {
-    "num_envs": 4, "hidden_units": 64, "batch_size": 400, "minibatch_size": 96, "update_epochs": 2, "late_by_step": 0,
+    "num_envs": 4, "hidden_units": 64, "batch_size": 400, "minibatch_size": 96, "update_epochs": 2, "late_win_rate": 0,
     "eval_games": 0,
 }  # fmt: skip
 TINY = {"num_envs": 2, "hidden_units": 8, "batch_games": 1, "eval_games": 0}

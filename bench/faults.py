@@ -38,7 +38,7 @@ from fastpong.runs.facts import read_metrics
 from fastpong.runs.folder import RunFolder
 
 SETTINGS = {
-    "hidden_units": 64, "batch_size": 400, "minibatch_size": 96, "update_epochs": 2, "late_by_step": 0,
+    "hidden_units": 64, "batch_size": 400, "minibatch_size": 96, "update_epochs": 2, "late_win_rate": 0,
     "log_interval": 200, "checkpoint_interval": 800,
 }  # fmt: skip
 """A small run whose late phase begins at once, with some checkpoints a second."""

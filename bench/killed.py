@@ -26,7 +26,7 @@ from fastpong.runs.checkpoint import load
 from fastpong.runs.facts import read_metrics
 
 SETTINGS = {
-    "hidden_units": 64, "batch_size": 400, "minibatch_size": 96, "update_epochs": 2, "late_by_step": 0,
+    "hidden_units": 64, "batch_size": 400, "minibatch_size": 96, "update_epochs": 2, "late_win_rate": 0,
     "log_interval": 400, "checkpoint_interval": 800, "eval_games": 0,
 }  # fmt: skip
 TIMES = ("wall_s", "steps_per_s", "comm_s", "batch_s", "replaced")

@@ -106,6 +106,9 @@ class Config:
 
     late_win_rate: float = _setting("late", 0.65, "share of 1000 points won at which the late phase begins", 0.0, 1.0)
     late_by_step: int = _setting("late", 1_200_000, "step at which the late phase begins at the latest", 0)
+    reinit_win_rate: float = _setting(
+        "late", 0.55, "share of 1000 points won below which the weights are drawn anew at that step; 0: off", 0.0, 1.0
+    )
     target_kl_late: float = _setting(
         "late", 0.015, "target_kl of the late phase, in nats; 0: target_kl is kept", 0.0, 10.0
     )

@@ -103,19 +103,26 @@ class ConvNet(Weights):
 class Policy(ABC):
     """Weights, and a way to act.
 
-    `env_offset` is the global index of the first env that acts here: it keys the noise.
+    `env_offset` is the global index of the first env that acts here: it keys the noise. `began` is after how many steps
+    of all envs the weights were drawn.
     """
 
     weights: Weights
+    began: int
 
     def __init__(self, config: Config, env_offset: int = 0):
         self.config, self.env_offset = config, env_offset
         self._action_key: Any = np.uint64(stream_key(config.seed, ACTION))
         self._start_key: Any = np.uint64(stream_key(config.seed, START))
-        self.initialise(np.random.default_rng(stream_key(config.seed, WEIGHTS)))
+        self.initialise()
+
+    def initialise(self, reinits: int = 0, began: int = 0) -> None:
+        """Make `weights`, others for each number of `reinits`, that are to learn after so many steps of all envs."""
+        self.began = began
+        self._draw(np.random.default_rng(stream_key(self.config.seed, WEIGHTS) + reinits))
 
     @abstractmethod
-    def initialise(self, rng: np.random.Generator) -> None:
+    def _draw(self, rng: np.random.Generator) -> None:
         """Make `weights`."""
 
     @abstractmethod
@@ -139,7 +146,7 @@ class Policy(ABC):
 class MlpPolicy(Policy):
     """The reference programs' network: hidden = relu(x · w1), logits = w2 · hidden; the last action's logit is 0."""
 
-    def initialise(self, rng: np.random.Generator) -> None:
+    def _draw(self, rng: np.random.Generator) -> None:
         """N(0, 1) / √fan_in, which the reference programs call Xavier."""
         units = self.config.hidden_units
         self.weights = Weights(_mlp_shapes(self.config))
@@ -156,18 +163,19 @@ class MlpPolicy(Policy):
         return mlp.act(inputs, first, members, self._mlp, self._noise(step, greedy))
 
 
-def share_of_exploring_starts(config: Config, step: int) -> float:
+def share_of_exploring_starts(config: Config, step: int, began: int = 0) -> float:
     """Return the share of the points that begin with the paddle held, after so many steps of each env.
 
+    `began` is after how many steps of all envs the weights were drawn.
     See `fastpong.kernels.acting.forced_steps`; for none at all `exploring_start_steps` is 0.
     """
-    return max(0.0, 1.0 - step * config.num_envs / config.exploring_start_until)
+    return max(0.0, 1.0 - (step * config.num_envs - began) / config.exploring_start_until)
 
 
 class ConvPolicy(Policy):
     """A convolution, a hidden layer, and a logit per action and the value on top."""
 
-    def initialise(self, rng: np.random.Generator) -> None:
+    def _draw(self, rng: np.random.Generator) -> None:
         """Small logits: Adam's steps soon make the features, and up and down are about equally likely at first."""
         net = ConvNet(self.config, rng)
         net.network.w2[:-1] *= 0.1
@@ -182,7 +190,7 @@ class ConvPolicy(Policy):
 
     def act(self, inputs: Inputs, first: int, members: I64, step: int, greedy: bool = False) -> U8:
         """See `Policy`; some points begin with the paddle held."""
-        share = share_of_exploring_starts(self.config, step)
+        share = share_of_exploring_starts(self.config, step, self.began)
         starts = ExploringStarts(self._start_key, share, self.config.exploring_start_steps)
         return acting.act(inputs, first, members, self.net.network, starts, self._noise(step, greedy))
 

@@ -61,6 +61,8 @@ def test_an_algorithm_has_its_policy(preset: str, kind: type) -> None:
 def test_ever_fewer_points_begin_with_the_paddle_held() -> None:
     config = make_config("fast", {"num_envs": 10, "exploring_start_until": 1000})
     assert [share_of_exploring_starts(config, step) for step in (0, 25, 100, 10**6)] == [1.0, 0.75, 0.0, 0.0]
+    began = 100 * config.num_envs
+    assert [share_of_exploring_starts(config, step, began) for step in (100, 125, 200)] == [1.0, 0.75, 0.0]
 
 
 def acted(policy: Policy, rollout: Rollout, members: I64, step: int, greedy: bool = False) -> U8:

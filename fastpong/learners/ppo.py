@@ -79,7 +79,10 @@ class PPO:
         epochs = self._run_epochs(rollout, batch, begin)
         sums = self._summarise(rollout, batch, begin, epochs)
         rollout.release(end)
-        schedule.adapt(stats.steps, int(sums["won"]), int(sums["lost"]), sums["kl"])
+        if schedule.adapt(stats.steps, int(sums["won"]), int(sums["lost"]), sums["kl"]):
+            self.policy.initialise(schedule.reinits, schedule.began)
+            self._updater = Updater(self.policy.net, self._comm, self._threads)
+            return
         # With up and down alone a run finds out sooner how to attack, and keeps moves that a repeated action asks for.
         if schedule.win_rate >= self.config.noop_win_rate:
             self.policy.play_noop()
@@ -144,6 +147,7 @@ class PPO:
         variance = sums["squares"] - sums["goals"] ** 2
         self.statistics = {
             "phase": self.schedule.phase,
+            "reinits": self.schedule.reinits,
             "entropy": sums["entropy"],
             "approx_kl": sums["kl"],
             "clip_fraction": sums["clipped"],
@@ -164,3 +168,4 @@ class PPO:
         """See `Learner`."""
         self._updater.load_state(arrays)
         self.schedule.load_state(arrays)
+        self.policy.began = self.schedule.began

@@ -22,6 +22,7 @@ METRICS = {
     "running_reward": Metric("points", "running mean of the scores, or with windows of their rewards"),
     "updates": Metric("steps", "steps of the optimiser, one for each minibatch"),
     "phase": Metric("", "early, or late once the agent wins most points", "ppo"),
+    "reinits": Metric("times", "how often the weights were drawn anew", "ppo"),
     "entropy": Metric("nats", "mean entropy of the policy over the last batch"),
     "approx_kl": Metric("nats", "KL divergence of the last batch, (ρ − 1) − log ρ, mean over all epochs", "ppo"),
     "clip_fraction": Metric("share", "samples whose ratio was clipped, mean over all epochs", "ppo"),

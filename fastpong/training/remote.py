@@ -52,16 +52,17 @@ class RayActor:
         else:
             self._actor.start()
 
-    def play(self, weights: F32, count: int, tentative: bool, again: bool = False) -> tuple[Arrays, float]:
+    def play(self, policy: tuple[F32, int], count: int, tentative: bool, again: bool = False) -> tuple[Arrays, float]:
         """Take steps as `Sampler.play` does; return their `Rollout.tail`, and the seconds it took.
 
-        With `again` they take the place of the last steps, which were `tentative`.
+        `policy` has the weights, and after how many steps of all envs they were drawn. With `again` the steps take the
+        place of the last ones, which were `tentative`.
         """
         began, actor = time.perf_counter(), self._actor
         if again and self._before:
             self._restore(self._before, self._steps_before)
         self._before, self._steps_before = self.snapshot() if tentative else None, actor.steps_taken
-        actor.policy.weights.flat[:] = weights
+        actor.policy.weights.flat[:], actor.policy.began = policy
         actor.play(count)
         actor.stats.take_finished()
         part = actor.rollout.tail(count)
@@ -98,7 +99,7 @@ class RaySampler:
         self._states: list[dict[str, Arrays] | None] = [None] * cluster.count  # of the actors, when the batch began
         self._states_at = 0  # steps of each env then
         self._since = 0  # steps of each env since then
-        self._weights: Any = None  # where the actors find those of the policy
+        self._weights: Any = None  # where the actors find those of the policy, and since when it has them
 
     def start(self) -> None:
         """See `Sampler`."""
@@ -115,7 +116,7 @@ class RaySampler:
     def play(self, count: int, stop: Callable[[], bool] | None = None) -> None:
         """See `Sampler`. The actors take all steps; if `stop` ends them sooner, they go back and take those alone."""
         if self._weights is None:
-            self._weights = self._cluster.put(self.policy.weights.flat)
+            self._weights = self._cluster.put((self.policy.weights.flat, self.policy.began))
         tentative = stop is not None
         parts = self._collect(lambda actor: actor.play.remote(self._weights, count, tentative))
         first = self.rollout.rows

@@ -35,6 +35,21 @@ def test_it_learns_every_so_many_steps_from_all_of_them() -> None:
         assert statistics["phase"] == "early"
 
 
+def test_an_agent_that_is_given_up_leaves_nothing_behind() -> None:
+    """Weights and the optimiser's state are those of a new policy, drawn with another key."""
+    with after_41_steps(small("fast", late_by_step=1)) as trainer:
+        first = trainer.policy.weights.flat.copy()
+        trainer.learner.learn(trainer.rollout, trainer.stats)
+        steps, state, second = trainer.stats.steps, trainer.learner.state(), trainer.policy.weights.flat.copy()
+        assert trainer.learner.updates == 0 and not state["exp_avg"].any() and not state["exp_avg_sq"].any()
+        assert state["schedule_began"].tolist() == [steps, 1] and trainer.policy.began == steps
+        trainer.policy.initialise(1)
+        np.testing.assert_array_equal(second, trainer.policy.weights.flat)
+        trainer.policy.initialise()
+        np.testing.assert_array_equal(first, trainer.policy.weights.flat)
+        assert (second != first).any()
+
+
 def learned(
     config: Config, rollout: dict[str, Any], threads: int, comm: Communicator | None = None, share: range | None = None
 ) -> dict[str, Any]:

@@ -3,13 +3,13 @@ from typing import Any
 import pytest
 
 from fastpong.config import make_config
-from fastpong.learners.schedule import Schedule
+from fastpong.learners.schedule import REINITS, Schedule
 
 
 def schedule(**changes: Any) -> Schedule:
     settings = {
         "late_win_rate": 0.75, "late_by_step": 9000, "target_kl": 0.02, "target_kl_late": 0.0, "learning_rate": 1e-3,
-        "logit_growth": 0.5,
+        "logit_growth": 0.5, "reinit_win_rate": 0.0,
     }  # fmt: skip
     return Schedule(make_config("fast", {**settings, **changes}))
 
@@ -52,6 +52,30 @@ def test_the_late_phase_begins_on_demand() -> None:
     assert (one.phase, one.late_since) == ("late", 500)  # and it stays, whatever is won
 
 
+def test_an_agent_that_wins_too_little_is_given_up_a_few_times() -> None:
+    one = schedule(reinit_win_rate=0.5)
+    assert not one.adapt(8999, 0, 2000, 1.0), "too early"
+    assert one.rate < 1e-3
+    assert one.adapt(9000, 0, 2000, 1.0)
+    assert (one.reinits, one.began, one.rate, one.win_rate, one.phase) == (1, 9000, 1e-3, 0.0, "early")
+    assert not one.adapt(17_999, 0, 2000, 0.02), "others have as much time"
+    assert one.adapt(18_000, 490, 510, 0.02)
+    assert not one.adapt(27_000, 500, 500, 0.02), "these win enough"
+    assert (one.reinits, one.late_since) == (2, 27_000)
+    assert not one.adapt(99_000, 0, 2000, 0.02), "and go on, whatever they win"
+    never, other = schedule(), schedule(reinit_win_rate=0.5)
+    for steps in range(9000, 60_000, 9000):
+        assert not never.adapt(steps, 0, 2000, 0.02)
+        assert other.adapt(steps, 0, 2000, 0.02) == (steps <= 9000 * REINITS)
+    assert (never.late_since, other.late_since) == (9000, 9000 * (REINITS + 1))
+
+
+def test_an_agent_that_wins_enough_is_not_given_up() -> None:
+    one = schedule(reinit_win_rate=1.0, late_win_rate=0.5)
+    assert not one.adapt(9000, 1200, 800, 0.02)
+    assert one.late_since == 9000
+
+
 def test_the_divergence_limits_the_rate() -> None:
     """A policy that moves in proportion to the rate: too far at first, and later less and less."""
     one = schedule()
@@ -83,7 +107,8 @@ def test_without_a_divergence_the_rate_stays() -> None:
 
 
 def test_state() -> None:
-    one, two = schedule(), schedule()
+    one, two = (schedule(reinit_win_rate=0.5) for _ in range(2))
+    assert one.adapt(9000, 0, 2000, 0.05)
     for batch in range(12):
         one.adapt(batch, 70, 30, 0.05)
     two.load_state(one.state())
@@ -91,5 +116,5 @@ def test_state() -> None:
         for batch in range(12, 25):
             other.adapt(batch, 95, 5, 0.01)
     assert one.late_since == two.late_since is not None
-    assert one.rate == two.rate
+    assert (one.rate, one.began, one.reinits) == (two.rate, two.began, two.reinits)
     assert one.phase == two.phase == "late"

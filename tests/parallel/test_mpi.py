@@ -30,7 +30,7 @@ SMALL = {
     "hidden_units": 64, "eval_games": 0, "log_interval": 1000, "checkpoint_interval": 3000, "target_score": 22,
 }  # fmt: skip
 PPO = {
-    "batch_size": 350, "minibatch_size": 96, "update_epochs": 2, "late_by_step": 0,
+    "batch_size": 350, "minibatch_size": 96, "update_epochs": 2, "late_win_rate": 0,
 }  # fmt: skip
 
 

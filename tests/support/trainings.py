@@ -20,13 +20,14 @@ _REINFORCE: dict[str, Any] = {"hidden_units": 32, "batch_games": 2}
 
 SMALL: dict[str, tuple[str, dict[str, Any]]] = {
     "fast": ("fast", {**_ALL, **_PPO}),
-    "late": ("fast", {**_ALL, **_PPO, "late_by_step": 0}),
+    "late": ("fast", {**_ALL, **_PPO, "late_win_rate": 0}),
+    "reinit": ("fast", {**_ALL, **_PPO, "late_by_step": 1500}),
     "karpathy": ("karpathy", {**_ALL, **_REINFORCE}),
     "ray": ("ray", {**_ALL, **_REINFORCE}),
     "ppg": ("ppg", {**_ALL, "hidden_units": 32, "window_seconds": 0.02}),
     "command": ("karpathy", {"num_envs": 4, "hidden_units": 8, "batch_games": 1, "eval_games": 0}),
 }
-"""Preset and changes of small runs; in ``late`` the late phase begins with the first batch.
+"""Preset and changes of small runs; ``late`` is late after one batch, ``reinit`` draws its weights anew after two.
 
 ``command`` is what `tests.support.commands.SMALL` trains: a test of what comes after a run makes the run in its own
 process, which saves the start of a command.

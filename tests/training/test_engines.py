@@ -16,7 +16,7 @@ from fastpong.training.loop import train
 
 STEPS = {"fast": 6_000, "karpathy": 6_000, "ray": 6_000, "ppg": 2_000}
 CHANGES: dict[str, dict[str, Any]] = {
-    "fast": {"batch_size": 2048, "minibatch_size": 512, "late_by_step": 4_000},
+    "fast": {"batch_size": 2048, "minibatch_size": 512, "late_by_step": 4_000, "reinit_win_rate": 0.0},
     "karpathy": {"batch_games": 2},
     "ray": {"batch_games": 2},
     "ppg": {"window_seconds": 86_400.0},  # its windows are cut by the clock: none ends

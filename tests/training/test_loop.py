@@ -23,7 +23,7 @@ from tests.support.runs import line
 from tests.support.trainings import run, small
 
 
-@pytest.mark.parametrize(("name", "steps"), [("fast", 4000), ("late", 4000), ("karpathy", 8000)])
+@pytest.mark.parametrize(("name", "steps"), [("fast", 4000), ("late", 4000), ("reinit", 4000), ("karpathy", 8000)])
 def test_an_interrupted_run_goes_on_bit_for_bit(
     name: str, steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -43,6 +43,7 @@ def test_an_interrupted_run_goes_on_bit_for_bit(
     np.testing.assert_array_equal(np.delete(whole["stats.counts"], [3, 4]), np.delete(parts["stats.counts"], [3, 4]))
     assert facts.score == facts_of_parts.score
     assert whole["learner.schedule_late_since"] >= 0 if name == "late" else True
+    assert whole["learner.schedule_began"][1] == 2 if name == "reinit" else True
     kept, again = (
         {path.name: path for path in RunFolder(tmp_path / part).history.paths()} for part in ("whole", "parts")
     )

@@ -16,7 +16,7 @@ from fastpong.training.trainer import Trainer
 from tests.support.trainings import small, trained
 
 
-@pytest.mark.parametrize(("name", "steps"), [("fast", 400), ("late", 700), ("karpathy", 1250)])
+@pytest.mark.parametrize(("name", "steps"), [("fast", 400), ("late", 700), ("reinit", 500), ("karpathy", 1250)])
 def test_workers_and_groups_change_no_bit(name: str, steps: int) -> None:
     config = small(name)
     one, other = (trained(config, workers, groups, steps) for workers, groups in ((1, 1), (3, 2)))
@@ -28,6 +28,7 @@ def test_workers_and_groups_change_no_bit(name: str, steps: int) -> None:
     if name != "karpathy":  # what is tested is part of it
         assert (one.rollout.arrays.forced[: one.rollout.rows] != 0).any(), "no exploring start"
         assert one.learner.statistics["phase"] == ("late" if name == "late" else "early")
+        assert one.learner.state()["schedule_began"][1] == (1 if name == "reinit" else 0)
 
 
 def test_every_game_and_step_is_counted() -> None:
