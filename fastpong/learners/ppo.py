@@ -82,6 +82,7 @@ class PPO:
         if schedule.adapt(stats.steps, int(sums["won"]), int(sums["lost"]), sums["kl"]):
             self.policy.initialise(schedule.reinits, schedule.began)
             self._updater = Updater(self.policy.net, self._comm, self._threads)
+            self.statistics["reinits"] = schedule.reinits
             return
         # With up and down alone a run finds out sooner how to attack, and keeps moves that a repeated action asks for.
         if schedule.win_rate >= self.config.noop_win_rate:

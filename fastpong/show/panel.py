@@ -29,7 +29,7 @@ from fastpong.limits import Limits
 from fastpong.pong import WINNING
 from fastpong.rollout.episode_stats import RECENT
 from fastpong.show.curve import LABEL, Points, braille, svg
-from fastpong.show.progress import KarpathyProgress, PlainProgress, Progress, attempt_of, clock
+from fastpong.show.progress import KarpathyProgress, PlainProgress, Progress, clock
 
 KINDS = ("live", "lines", "none")
 
@@ -120,7 +120,6 @@ class Course:
         score = "no game is over yet" if line["score"] is None else f"score {line['score']:+.1f} of {games}"
         won = f"points won {self._rates[-1][1]:.0f} %" if self._rates else "no points yet"
         phase = [f"{line['phase']} phase"] if "phase" in line else []
-        phase += [attempt] if (attempt := attempt_of(line)) else []
         return [[score, won], [f"{line['steps']:,} steps", f"{line['steps_per_s']:,.0f}/s", *phase]]
 
 

@@ -70,13 +70,8 @@ def describe(line: Mapping[str, Any], before: Mapping[str, Any] | None = None) -
     rate = "–" if line["point_rate"] is None else f"{100 * line['point_rate']:.1f} %"
     return (
         f"{clock(line['wall_s']):>6}  {line['steps']:>10,} steps  {line['steps_per_s']:>6,.0f}/s  "
-        f"{line['games']:>5,} games  score {score:>6}  points won {rate:>6}  {attempt_of(line)}"
-    ).rstrip()
-
-
-def attempt_of(line: Mapping[str, Any]) -> str:
-    """Say which weights of the run a line of metrics is of, if they are not the first."""
-    return f"attempt {line['reinits'] + 1}" if line.get("reinits") else ""
+        f"{line['games']:>5,} games  score {score:>6}  points won {rate:>6}"
+    )
 
 
 class PlainProgress(Progress):

@@ -91,6 +91,7 @@ def train(
             learned = trainer.learn_if_due()
             if learned:
                 progress.learned(trainer.stats.steps, trainer.learner.statistics)
+                log.tell_if_anew()
                 log.keep_history()
             full = trainer.stats.steps >= most
             log_due = (learned and trainer.learner.log_each_batch) or trainer.stats.steps >= log.line_due_at()
@@ -121,6 +122,7 @@ class _Log:
         self._earlier = 0.0  # seconds of the sessions before this one
         self._best_score: float | None = None
         self._best_steps: int | None = None  # of the weights in best.npz
+        self._reinits: Any = 0  # that were told
         self.line: dict[str, Any] = {}
 
     def restore(self) -> None:
@@ -142,6 +144,7 @@ class _Log:
         if self._is_root:
             last, damage = self._run.cut_metrics(stats.steps, facts.line)
             self.line = last or {"steps": stats.steps, "score": stats.score}
+            self._reinits = self.line.get("reinits", 0)
             for complaint in damage:
                 self._progress.note(complaint)
         for error in newest.complaints.values():
@@ -173,6 +176,13 @@ class _Log:
         if self._is_root:
             facts = Facts(self._config, self._trainer.stats.steps, engine=self._trainer.sampler.engine)
             self._run.history.add(self._trainer.policy.weights.arrays, facts)
+
+    def tell_if_anew(self) -> None:
+        """Say that the weights were drawn anew, which lets the score fall."""
+        trainer, reinits = self._trainer, self._trainer.learner.statistics.get("reinits", 0)
+        if reinits != self._reinits:
+            self._progress.note(f"too few points are won after {trainer.stats.steps:,} steps: other weights begin")
+        self._reinits = reinits
 
     def due_at(self, interval: int) -> int:
         """Return the first multiple of this number of steps after the last line."""

@@ -48,9 +48,11 @@ def run(ranks: int, *arguments: str, **options: Any) -> subprocess.CompletedProc
     return mpi.run(ranks, "-m", "fastpong", *arguments, **options)
 
 
-def test_ranks_go_on_with_a_run_and_make_the_same_updates(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("more", "reinits"), [({}, 0), ({"late_win_rate": 0.65, "late_by_step": 700}, 2)])
+def test_ranks_go_on_with_a_run_and_make_the_same_updates(more: dict[str, Any], reinits: int, tmp_path: Path) -> None:
     """Seven envs do not divide evenly. Three ranks: tests/learners; REINFORCE: tests/learners/test_reinforce.py."""
-    whole, parts, config = tmp_path / "whole", tmp_path / "parts", make_config("fast", SMALL | PPO | {"num_envs": 7})
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    config = make_config("fast", SMALL | PPO | more | {"num_envs": 7})
     for folder, steps in ((whole, 1900), (parts, 400)):
         run_folder = RunFolder(folder)
         run_folder.create(config, {})
@@ -62,7 +64,8 @@ def test_ranks_go_on_with_a_run_and_make_the_same_updates(tmp_path: Path) -> Non
     one, other = RunFolder(whole).newest()[0], RunFolder(parts).newest()[0]
     for state in (one, other):
         state["stats.counts"][3:5] = 0  # points since the last line of metrics
-    assert one.keys() == other.keys() and int(other["learner.updates"]) > updates > 0
+    assert one.keys() == other.keys() and int(other["learner.schedule_began"][1]) == reinits
+    assert int(other["learner.updates"]) > (0 if reinits else updates) and updates > 0
     for name, array in one.items():  # weights differ by the order of float sums only: 1e-4 of their largest
         tolerance = 1e-4 * max(1e-3, float(np.abs(array).max(initial=0))) if array.dtype.kind == "f" else 0
         np.testing.assert_allclose(other[name], array, rtol=0, atol=tolerance, err_msg=name)

@@ -36,7 +36,7 @@ from fastpong.parallel.ray import Cluster, ClusterError, Placing  # noqa: E402
 from fastpong.training.remote import RayActor  # noqa: E402
 
 Arrays = Mapping[str, Any]
-STEPS = {"fast": 4000, "late": 4000, "karpathy": 8000}
+STEPS = {"reinit": 4000, "late": 4000, "karpathy": 8000}
 
 
 class Disturbed(PlainProgress):
@@ -84,7 +84,7 @@ def test_actors_change_no_bit_and_a_run_leaves_nothing_to_the_next(
     actors: int, alone: dict[str, Arrays], tmp_path: Path
 ) -> None:
     with Cluster(RayActor, Placing(actors=actors), 6) as cluster:
-        for turn, name in enumerate(["late", "karpathy", "fast", "late"] if actors == 2 else ["karpathy", "late"]):
+        for turn, name in enumerate(["late", "karpathy", "reinit", "late"] if actors == 2 else ["karpathy", "late"]):
             config = small(name, log_interval=600)
             same(alone[name], train_on(cluster, tmp_path / f"{turn}", config, STEPS[name]))
 

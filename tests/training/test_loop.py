@@ -25,12 +25,13 @@ from tests.support.trainings import run, small
 
 @pytest.mark.parametrize(("name", "steps"), [("fast", 4000), ("late", 4000), ("reinit", 4000), ("karpathy", 8000)])
 def test_an_interrupted_run_goes_on_bit_for_bit(
-    name: str, steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(history, "BEGINS", (0, steps // 4, steps * 5 // 9 - 200))  # the last one: just before the break
     every = 3 * steps // 8
     config = small(name, log_interval=500, checkpoint_interval=every)
     run(tmp_path / "whole", config, steps)
+    told = [text for text in capsys.readouterr().err.splitlines() if "other weights begin" in text]
     run(tmp_path / "parts", config, steps * 5 // 9)
     run(tmp_path / "parts", config, steps, workers=3, resume=True)
     whole, facts, _ = RunFolder(tmp_path / "whole").newest()
@@ -43,6 +44,8 @@ def test_an_interrupted_run_goes_on_bit_for_bit(
     np.testing.assert_array_equal(np.delete(whole["stats.counts"], [3, 4]), np.delete(parts["stats.counts"], [3, 4]))
     assert facts.score == facts_of_parts.score
     assert whole["learner.schedule_late_since"] >= 0 if name == "late" else True
+    told_again = [text for text in capsys.readouterr().err.splitlines() if "other weights begin" in text]
+    assert told == told_again and len(told) == (2 if name == "reinit" else 0)
     assert whole["learner.schedule_began"][1] == 2 if name == "reinit" else True
     kept, again = (
         {path.name: path for path in RunFolder(tmp_path / part).history.paths()} for part in ("whole", "parts")
