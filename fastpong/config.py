@@ -105,10 +105,13 @@ class Config:
     )
 
     late_win_rate: float = _setting("late", 0.65, "share of 1000 points won at which the late phase begins", 0.0, 1.0)
-    late_by_step: int = _setting("late", 1_200_000, "step at which the late phase begins at the latest", 0)
-    reinit_win_rate: float = _setting(
-        "late", 0.55, "share of 1000 points won below which the weights are drawn anew at that step; 0: off", 0.0, 1.0
+    late_by_step: int = _setting(
+        "late", 1_200_000, "steps after the weights were drawn at which the late phase begins at the latest", 0
     )
+    reinit_win_rate: float = _setting(
+        "late", 0.55, "share of 1000 points won (of fewer: 0) below which others are drawn then, three times; 0: off",
+        0.0, 1.0,
+    )  # fmt: skip
     target_kl_late: float = _setting(
         "late", 0.015, "target_kl of the late phase, in nats; 0: target_kl is kept", 0.0, 10.0
     )
@@ -119,7 +122,7 @@ class Config:
         "starts", 24, "steps for which a point begins with up or down held, at most; 0: off", 0, 10_000
     )
     exploring_start_until: int = _setting(
-        "starts", 1_000_000, "the share of points that begin so falls in a line from 1 to 0 at this step", 1
+        "starts", 1_000_000, "steps since the weights were drawn in which the share of such points falls to 0", 1
     )
 
     batch_games: int = _setting("reinforce", 10, "games that end before each update", 1, 10**6)

@@ -27,7 +27,7 @@ from fastpong.training.trainer import Trainer
 ROOT = Path(__file__).parents[2]
 
 SETTINGS = {
-    "num_envs": 4, "batch_size": 4 * 32, "minibatch_size": 64, "late_by_step": 0, "noop_win_rate": 0.0,
+    "num_envs": 4, "batch_size": 4 * 32, "minibatch_size": 64, "late_win_rate": 0, "noop_win_rate": 0.0,
     "log_interval": 200, "checkpoint_interval": 400, "eval_games": 0,
 }  # fmt: skip
 

@@ -80,9 +80,7 @@ class PPO:
         sums = self._summarise(rollout, batch, begin, epochs)
         rollout.release(end)
         if schedule.adapt(stats.steps, int(sums["won"]), int(sums["lost"]), sums["kl"]):
-            self.policy.initialise(schedule.reinits, schedule.began)
-            self._updater = Updater(self.policy.net, self._comm, self._threads)
-            self.statistics["reinits"] = schedule.reinits
+            self._begin_anew(stats)
             return
         # With up and down alone a run finds out sooner how to attack, and keeps moves that a repeated action asks for.
         if schedule.win_rate >= self.config.noop_win_rate:
@@ -90,6 +88,16 @@ class PPO:
         # Sampled actions differ from the likeliest one even where that is known to be better: without growing logits
         # the entropy stays at a third of its greatest value, whatever the coefficient of its bonus.
         self.policy.scale_logits(schedule.logit_factor(sums["entropy"]))
+
+    def _begin_anew(self, stats: EpisodeStats) -> None:
+        """Draw other weights; of the old ones only the games go on."""
+        self.policy.initialise(self.schedule.reinits, self.schedule.began)
+        weights = self.policy.weights.flat
+        weights[:] = self._comm.broadcast(weights)  # other machines may draw others
+        self._updater = Updater(self.policy.net, self._comm, self._threads)
+        self.statistics["reinits"] = self.schedule.reinits
+        stats.synchronise(self._comm)
+        stats.forget_games()
 
     def _prepare(self, rollout: Rollout, begin: int, end: int) -> _Batch:
         """Compute advantages (GAE) and returns of the rows begin … end − 1, and list their distinct patches."""

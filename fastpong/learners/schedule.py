@@ -28,10 +28,9 @@ class Schedule:
     is reduced, as long as it has to be, so that a batch changes the policy by no more than `target_kl` (as TorchRL's
     KL-adaptive rate); `rate` is what the divergence allows at present, and Adam's step size.
 
-    Where an agent comes to wait for the ball is luck, and with one seed in fifteen it hardly wins from there. An agent
-    that wins too little when the late phase is to begin at the latest is given up: other weights began after `began`
-    steps, for the `reinits`-th time (random restarts, as in Luby et al., "Optimal speedup of Las Vegas algorithms",
-    1993).
+    One seed in fifteen learns far more slowly than the others. An agent that wins too little when the late phase is to
+    begin at the latest is given up, and other weights are drawn: after `began` steps, `reinits` times so far (random
+    restarts, as in Luby et al., "Optimal speedup of Las Vegas algorithms", 1993).
     """
 
     def __init__(self, config: Config):

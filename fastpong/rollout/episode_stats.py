@@ -110,6 +110,10 @@ class EpisodeStats:
         """Begin `new_points` and `new_games` anew."""
         self.new_points, self.new_games = [], []
 
+    def forget_games(self) -> None:
+        """Begin the last 100 games, of which the score is the mean, anew."""
+        self._recent.clear()
+
     def begin_batch(self) -> None:
         """Count the games of a batch anew."""
         self.batch_games = 0

@@ -20,7 +20,7 @@ METRICS = {
     "point_rate": Metric("share", "points won since the line before, of all points"),
     "game_length": Metric("steps", "mean length of the same games"),
     "running_reward": Metric("points", "running mean of the scores, or with windows of their rewards"),
-    "updates": Metric("steps", "steps of the optimiser, one for each minibatch"),
+    "updates": Metric("steps", "steps of the optimiser since the weights were drawn, one for each minibatch"),
     "phase": Metric("", "early, or late once the agent wins most points", "ppo"),
     "reinits": Metric("times", "how often the weights were drawn anew", "ppo"),
     "entropy": Metric("nats", "mean entropy of the policy over the last batch"),

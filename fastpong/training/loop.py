@@ -141,10 +141,10 @@ class _Log:
         facts = newest.facts
         self._trainer.load_state(newest.arrays)
         stats = self._trainer.stats
+        self._reinits = newest.arrays.get("learner.schedule_began", (0, 0))[1]
         if self._is_root:
             last, damage = self._run.cut_metrics(stats.steps, facts.line)
             self.line = last or {"steps": stats.steps, "score": stats.score}
-            self._reinits = self.line.get("reinits", 0)
             for complaint in damage:
                 self._progress.note(complaint)
         for error in newest.complaints.values():
@@ -178,10 +178,12 @@ class _Log:
             self._run.history.add(self._trainer.policy.weights.arrays, facts)
 
     def tell_if_anew(self) -> None:
-        """Say that the weights were drawn anew, which lets the score fall."""
+        """Say that the weights were drawn anew; the history begins again with them."""
         trainer, reinits = self._trainer, self._trainer.learner.statistics.get("reinits", 0)
         if reinits != self._reinits:
             self._progress.note(f"too few points are won after {trainer.stats.steps:,} steps: other weights begin")
+            if self._is_root:
+                self._run.history.drop_after(-1)
         self._reinits = reinits
 
     def due_at(self, interval: int) -> int:

@@ -39,7 +39,9 @@ def test_an_agent_that_is_given_up_leaves_nothing_behind() -> None:
     """Weights and the optimiser's state are those of a new policy, drawn with another key."""
     with after_41_steps(small("fast", late_by_step=1)) as trainer:
         first = trainer.policy.weights.flat.copy()
+        trainer.stats.load_state(trainer.stats.state() | {"recent": np.array([[3, 900]])})
         trainer.learner.learn(trainer.rollout, trainer.stats)
+        assert trainer.stats.score is None, "it is of the games of the one that is given up"
         steps, state, second = trainer.stats.steps, trainer.learner.state(), trainer.policy.weights.flat.copy()
         assert trainer.learner.updates == 0 and not state["exp_avg"].any() and not state["exp_avg_sq"].any()
         assert state["schedule_began"].tolist() == [steps, 1] and trainer.policy.began == steps

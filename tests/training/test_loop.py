@@ -50,7 +50,7 @@ def test_an_interrupted_run_goes_on_bit_for_bit(
     kept, again = (
         {path.name: path for path in RunFolder(tmp_path / part).history.paths()} for part in ("whole", "parts")
     )
-    assert kept.keys() == again.keys() and len(kept) >= 2
+    assert kept.keys() == again.keys() and len(kept) >= (1 if name == "reinit" else 2)
     for key, path in kept.items():
         assert load_weights(path)[0] == config
         for array, other in zip(load(path)[0].values(), load(again[key])[0].values(), strict=True):
@@ -60,6 +60,22 @@ def test_an_interrupted_run_goes_on_bit_for_bit(
     saved = [int(path.stem.removeprefix("step_")) for path in folder.candidates()]
     assert [steps // 6 for steps in saved] == [-(-at // 6) for at in (every, 2 * every, steps)]
     assert [path.name for path in folder.checkpoints()] == [path.name for path in reversed(folder.candidates()[1:])]
+
+
+def test_other_weights_are_told_once_and_the_history_begins_with_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, folder = small("reinit"), RunFolder(tmp_path / "run")
+    run(folder.path, config, 1600)
+    assert "too few points are won after 1,536 steps: other weights begin" in capsys.readouterr().err
+    weights = folder.newest()[0]
+    for steps in (1650, 2400):  # the first session ends before it learns
+        run(folder.path, config, steps, resume=True)
+        assert "other weights begin" not in capsys.readouterr().err
+    (path,) = folder.history.paths()
+    for name, array in load(path)[0].items():
+        np.testing.assert_array_equal(array, weights[name].astype(np.float16), err_msg=name)
+    assert not weights["learner.exp_avg"].any()
 
 
 def test_the_first_line_of_metrics_comes_soon_and_changes_no_bit(
