@@ -96,7 +96,7 @@ class PPO:
         weights[:] = self._comm.broadcast(weights)  # other machines may draw others
         self._updater = Updater(self.policy.net, self._comm, self._threads)
         self.statistics["reinits"] = self.schedule.reinits
-        stats.synchronise(self._comm)
+        stats.synchronise(self._comm)  # so that ranks, and sessions that save elsewhere, forget the same games
         stats.forget_games()
 
     def _prepare(self, rollout: Rollout, begin: int, end: int) -> _Batch:
