@@ -13,7 +13,7 @@ RECENT = 100
 """Games in the mean that is called the score."""
 
 FIELDS = {
-    "counts": Field(np.int64, (6,), -ANY),
+    "counts": Field(np.int64, (7,), -ANY),
     "running": Field(np.float64, (), -ANY, maybe_nan=True),  # before the first game
     "recent": Field(np.int64, ("games", 2), -ANY),
     "score": Field(np.int64, ("envs",), -ANY),
@@ -58,6 +58,7 @@ class EpisodeStats:
         self.running_reward: float | None = None
         self.won = self.lost = 0
         self._recent: deque[tuple[int, int]] = deque(maxlen=RECENT)  # (score, length) of a game
+        self._since = 0  # steps before which the games of the score may not have begun
         self._score = np.zeros(len(envs), np.int64)
         self._taken, self._begun = 0, np.zeros(len(envs), np.int64)  # steps of each env, and those before its game
         self._points: list[Point] = []
@@ -98,7 +99,8 @@ class EpisodeStats:
         self.lost += sum(max(-point.reward, 0) for point in new_points)
         self.net_points += sum(point.reward for point in new_points)
         for game in sorted(game for _, games in news for game in games):
-            self._recent.append((game.score, game.length))
+            if game.steps - game.length * self._num_envs >= self._since:
+                self._recent.append((game.score, game.length))
             before = self.running_reward
             after = game.score if before is None else self._decay * before + (1 - self._decay) * game.score
             self.running_reward = after
@@ -111,8 +113,9 @@ class EpisodeStats:
         self.new_points, self.new_games = [], []
 
     def forget_games(self) -> None:
-        """Begin the last 100 games, of which the score is the mean, anew."""
+        """Begin the last 100 games, of which the score is the mean, anew; games that are under way never count."""
         self._recent.clear()
+        self._since = self.steps
 
     def begin_batch(self) -> None:
         """Count the games of a batch anew."""
@@ -143,7 +146,7 @@ class EpisodeStats:
         """Everything, as arrays by name, after a `synchronise`; see `LAYOUT`."""
         assert not self._finished and not self._points, "synchronise comes first"
         running = np.nan if self.running_reward is None else self.running_reward
-        counts = [self.steps, self.games, self.batch_games, self.won, self.lost, self.net_points]
+        counts = [self.steps, self.games, self.batch_games, self.won, self.lost, self.net_points, self._since]
         return {
             "counts": np.array(counts, np.int64),
             "running": np.array(running, np.float64),
@@ -154,7 +157,8 @@ class EpisodeStats:
 
     def load_state(self, arrays: Arrays) -> None:
         """Continue from a `state`."""
-        self.steps, self.games, self.batch_games, self.won, self.lost, self.net_points = arrays["counts"].tolist()
+        counts = arrays["counts"].tolist()
+        self.steps, self.games, self.batch_games, self.won, self.lost, self.net_points, self._since = counts
         self.running_reward = None if np.isnan(arrays["running"]) else float(arrays["running"])
         self._recent = deque(((int(a), int(b)) for a, b in arrays["recent"]), maxlen=RECENT)
         self._score[:], self._begun[:] = arrays["score"], self._taken - arrays["length"]

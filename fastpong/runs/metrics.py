@@ -16,7 +16,9 @@ METRICS = {
     "steps": Metric("steps", "agent steps of frame_skip frames, over all envs"),
     "steps_per_s": Metric("steps/s", "speed since the line before"),
     "games": Metric("games", "finished games, matches to 21"),
-    "score": Metric("points", "mean score, points won minus lost, of the last 100 games; of all before there are 100"),
+    "score": Metric(
+        "points", "mean points won minus lost of the last 100 games, or all, begun since the weights were drawn"
+    ),
     "point_rate": Metric("share", "points won since the line before, of all points"),
     "game_length": Metric("steps", "mean length of the same games"),
     "running_reward": Metric("points", "running mean of the scores, or with windows of their rewards"),

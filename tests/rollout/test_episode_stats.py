@@ -43,6 +43,25 @@ def test_the_target_needs_a_hundred_games() -> None:
     assert stats.score == 21
 
 
+def test_games_that_began_before_the_others_were_forgotten_do_not_count() -> None:
+    stats = EpisodeStats(2, 0.9)
+    add(stats, [-1, -1], [1, 0])
+    stats.synchronise()
+    assert stats.score == -1
+    stats.forget_games()
+    assert stats.score is None
+    add(stats, [0, -1], [0, 1])
+    stats.synchronise()
+    assert (stats.games, stats.score) == (2, None)
+    resumed = EpisodeStats(2, 0.9)
+    resumed.load_state(stats.state())
+    for one in (stats, resumed):
+        add(one, [1, 0], [1, 0])
+        add(one, [0, -1], [0, 1])
+        one.synchronise()
+        assert (one.score, one.game_length) == (0, 2)  # of a game that began at once, and of a later one
+
+
 def test_state() -> None:
     one, two = EpisodeStats(3, 0.99), EpisodeStats(3, 0.99)
     rng = np.random.default_rng(0)
