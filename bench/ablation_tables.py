@@ -34,8 +34,11 @@ def reached(lines: Lines, key: str, score: float | None) -> float:
     if not lines or key not in lines[0]:
         return float("nan")
     for line in lines:
-        half = score is None and (line["point_rate"] or 0.0) >= 0.5
-        if half or (score is not None and line["games"] >= 100 and line["score"] >= score):
+        if score is None:
+            there = (line["point_rate"] or 0.0) >= 0.5
+        else:  # an agent that began anew has no score at first
+            there = line["games"] >= 100 and line["score"] is not None and line["score"] >= score
+        if there:
             return float("nan") if line is lines[0] else float(line[key])
     return np.inf
 

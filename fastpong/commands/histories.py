@@ -81,8 +81,10 @@ def _run(file: Path, lines: Lines, x: X, levels: Sequence[float]) -> Run:
         raise UsageError(f"{file} has no times: take --x steps")
     points = sorted((line[x.key] * x.factor, float(line["score"])) for line in lines if line["score"] is not None)
     if not points:
-        raise UsageError(f"{file} has no finished game yet")
-    means = [(line[x.key] * x.factor, line["score"]) for line in lines if line["games"] >= RECENT]
+        raise UsageError(f"{file} has no score yet")
+    # An agent that begins anew has no score at first.
+    told = [line for line in lines if line["score"] is not None and line["games"] >= RECENT]
+    means = [(line[x.key] * x.factor, line["score"]) for line in told]
     reached = {level: next((at for at, score in means if score >= level), None) for level in levels}
     return Run(points, {level: at for level, at in reached.items() if at is not None})
 

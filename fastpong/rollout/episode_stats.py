@@ -113,7 +113,7 @@ class EpisodeStats:
         self.new_points, self.new_games = [], []
 
     def forget_games(self) -> None:
-        """Begin the last 100 games, of which the score is the mean, anew; games that are under way never count."""
+        """Begin the last 100 games, of which the score is the mean, anew; games that began before never count."""
         self._recent.clear()
         self._since = self.steps
 
@@ -123,7 +123,7 @@ class EpisodeStats:
 
     @property
     def score(self) -> float | None:
-        """Mean score of the last 100 finished games (of all, before there are 100); None before the first."""
+        """Mean score of the last 100 finished games (of all that count, if they are fewer); None before the first."""
         return sum(score for score, _ in self._recent) / len(self._recent) if self._recent else None
 
     @property

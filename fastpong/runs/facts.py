@@ -48,7 +48,7 @@ class Facts:
     steps, wall_s
         How far the run was.
     score, best_score : float, optional
-        The score then, and the best one until then; None before the first game.
+        The score then, and the best one until then; None before the first game that counts.
     best_steps : int, optional
         The steps of the weights that were in ``best.npz`` then.
     engine : str

@@ -17,7 +17,7 @@ METRICS = {
     "steps_per_s": Metric("steps/s", "speed since the line before"),
     "games": Metric("games", "finished games, matches to 21"),
     "score": Metric(
-        "points", "mean points won minus lost of the last 100 games, or all, begun since the weights were drawn"
+        "points", "mean points won minus lost of the last 100 games (or fewer) begun since the weights were drawn"
     ),
     "point_rate": Metric("share", "points won since the line before, of all points"),
     "game_length": Metric("steps", "mean length of the same games"),

@@ -117,7 +117,8 @@ class Course:
         line = self._lines[-1]
         games = "1 game" if line["games"] == 1 else f"{line['games']} games"
         games = f"the last {RECENT} games" if line["games"] >= RECENT else games
-        score = "no score yet" if line["score"] is None else f"score {line['score']:+.1f} of {games}"
+        of = "" if line.get("reinits") else f" of {games}"  # of an agent that began anew the score may have fewer
+        score = "no score yet" if line["score"] is None else f"score {line['score']:+.1f}{of}"
         won = f"points won {self._rates[-1][1]:.0f} %" if self._rates else "no points yet"
         phase = [f"{line['phase']} phase"] if "phase" in line else []
         return [[score, won], [f"{line['steps']:,} steps", f"{line['steps_per_s']:,.0f}/s", *phase]]

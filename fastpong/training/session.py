@@ -139,7 +139,7 @@ def _how_it_ended(result: Result) -> str:
     }[result.reason]
     how = "stopped" if result.changed else "nothing to do"
     score, steps = result.metrics["score"], result.metrics["steps"]
-    told = "no game finished" if score is None else f"score {score:.2f}"
+    told = "no score yet" if score is None else f"score {score:.2f}"
     return f"{how}, {why}: {told} after {steps:,} steps; all is saved in {result.path}"
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from bench.ablation_tables import reached
 from fastpong.commands.histories import names_of, read_groups
 from fastpong.commands.plot import AXES, run, table
 from fastpong.config import make_config
@@ -41,6 +42,13 @@ def test_two_runs_in_one_picture(tmp_path: Path) -> None:
         assert image.size == (1200, 675)
         colours = {tuple(c) for c in np.asarray(image.convert("RGB")).reshape(-1, 3)}
     assert (0x23, 0x69, 0xC9) in colours and (0xD9, 0x73, 0x0D) in colours  # a line each
+
+
+def test_a_run_that_began_anew_has_no_score_for_a_while(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "a", [-21, None, -19, 3])
+    assert {"a", "to 0"} <= set(draw([path], tmp_path / "curve.svg", to="0"))
+    lines = [json.loads(text) for text in (path / "metrics.jsonl").read_text().splitlines()]
+    assert reached(lines, "steps", 0) == 4000
 
 
 def test_what_the_readmes_picture_is_drawn_from(tmp_path: Path) -> None:
@@ -123,7 +131,7 @@ def test_a_run_without_a_curve_is_left_out_and_told(tmp_path: Path, capsys: pyte
     assert "good" in texts and "old" in texts and "short" not in texts
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 3 and all(line.endswith(": left out") for line in told)
-    assert "short/metrics.jsonl has no finished game yet" in told[0] and "README.md is not a metrics" in told[1]
+    assert "short/metrics.jsonl has no score yet" in told[0] and "README.md is not a metrics" in told[1]
     assert "old" not in draw(runs, tmp_path / "curve.svg", "gamma")  # nobody knows its settings
     together = tmp_path / "together"
     for one in (good, short):
@@ -152,7 +160,7 @@ def test_wrong_usage(tmp_path: Path) -> None:
             run(runs, by, x, to, tmp_path / "x.png")
 
     good = write_run(tmp_path / "b", [1.0])
-    refuse("no finished game", write_run(tmp_path / "a", [None]))
+    refuse("no score yet", write_run(tmp_path / "a", [None]))
     refuse("cannot read", tmp_path / "nothing")
     refuse("--x is one of steps, frames, minutes, seconds", good, x="games")
     refuse("not 'gama': did you mean gamma", good, by="seed,gama")
@@ -172,11 +180,11 @@ def test_wrong_usage(tmp_path: Path) -> None:
         ('{"seeds": {"1": {"lines": [[1, 2]]}}}', "is not a metrics"),
         (
             '{"columns": ["steps", "games", "score"], "arms": {"a": {"seeds": {"1": [[1, 0, null]]}}}}',
-            "no finished game",
+            "no score yet",
         ),
     ):
         stored.write_text(text)
         refuse(message, stored)
-    refuse("other.*some.json has no finished game", other, stored)
+    refuse("other.*some.json has no score yet", other, stored)
     with pytest.raises(UsageError, match="cannot write"):
         run([good], None, "steps", None, tmp_path / "x.what")

@@ -50,12 +50,12 @@ def test_games_that_began_before_the_others_were_forgotten_do_not_count() -> Non
     assert stats.score == -1
     stats.forget_games()
     assert stats.score is None
-    add(stats, [0, -1], [0, 1])
-    stats.synchronise()
-    assert (stats.games, stats.score) == (2, None)
     resumed = EpisodeStats(2, 0.9)
     resumed.load_state(stats.state())
     for one in (stats, resumed):
+        add(one, [0, -1], [0, 1])
+        one.synchronise()
+        assert (one.games, one.score) == (2, None)
         add(one, [1, 0], [1, 0])
         add(one, [0, -1], [0, 1])
         one.synchronise()
