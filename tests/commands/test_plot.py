@@ -178,10 +178,7 @@ def test_wrong_usage(tmp_path: Path) -> None:
         ('{"arms": {"a": 1}}', "is not a metrics"),
         ('{"columns": ["steps", "score"], "arms": {"a": {"seeds": {"1": [[1, NaN]]}}}}', "is not a metrics"),
         ('{"seeds": {"1": {"lines": [[1, 2]]}}}', "is not a metrics"),
-        (
-            '{"columns": ["steps", "games", "score"], "arms": {"a": {"seeds": {"1": [[1, 0, null]]}}}}',
-            "no score yet",
-        ),
+        ('{"columns": ["steps", "games", "score"], "arms": {"a": {"seeds": {"1": [[1, 0, null]]}}}}', "no score yet"),
     ):
         stored.write_text(text)
         refuse(message, stored)
