@@ -84,6 +84,13 @@ def test_the_first_dot_stands_before_the_first_game_is_over_and_nothing_jumps(wi
     assert sum(0x2800 < ord(c) < 0x2900 for text in first for c in text) == 1
 
 
+def test_the_score_of_an_agent_that_began_anew_is_of_no_number_of_games() -> None:
+    panel = course()
+    for reinits, told in ((0, "score -20.0 of the last 100 games"), (1, "score -20.0   points won")):
+        panel.add(line(1000 * (reinits + 1), games=120, reinits=reinits))
+        assert told in drawn(panel)[1]
+
+
 def test_a_clock_runs_from_second_0_and_says_what_is_done() -> None:
     began = course(gone=3)
     assert "starting: 3 s" in drawn(began)[1]
